@@ -1,0 +1,1 @@
+"""Intervals, robust statistics, units, errors: what every floor above may use."""

@@ -1,0 +1,1 @@
+"""``TraceSet``: what was recorded, as columns, and what follows from it across ranks."""

@@ -1,1 +1,60 @@
-""""""
+"""``Diagnosis``: everything a report may show. The contract of docs/json.md, field by field.
+
+Field names, units and meaning are public (``schema_version``): add freely, rename nothing. Durations are
+int nanoseconds (``*_ns``), shares are 0..1 (``*_share``), None means "not measured", never zero.
+"""
+
+from traceinsight.diagnosis.advice import (
+    CleanRule,
+    Evidence,
+    Finding,
+    Gain,
+    Interval,
+    NotJudged,
+    RoadmapEntry,
+)
+from traceinsight.diagnosis.document import SCHEMA_VERSION, Diagnosis, Generator
+from traceinsight.diagnosis.measurements import (
+    CAUSES,
+    Clock,
+    Collective,
+    CommunicationRow,
+    ForwardShare,
+    KernelFamilyRow,
+    LargestCollective,
+    NanosecondRange,
+    Partition,
+    PhaseRow,
+    StepTime,
+    Straggler,
+)
+from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
+
+__all__ = [
+    "CAUSES",
+    "SCHEMA_VERSION",
+    "CleanRule",
+    "Clock",
+    "Collective",
+    "CommunicationRow",
+    "DataQuality",
+    "Diagnosis",
+    "DroppedStep",
+    "Evidence",
+    "Finding",
+    "ForwardShare",
+    "Gain",
+    "Generator",
+    "Interval",
+    "KernelFamilyRow",
+    "LargestCollective",
+    "NanosecondRange",
+    "NotJudged",
+    "OtherRun",
+    "Partition",
+    "PhaseRow",
+    "RoadmapEntry",
+    "Run",
+    "StepTime",
+    "Straggler",
+]

@@ -1,0 +1,49 @@
+"""The whole result of an analysis."""
+
+from __future__ import annotations
+
+from traceinsight.diagnosis.advice import CleanRule, Finding, NotJudged, RoadmapEntry
+from traceinsight.diagnosis.measurements import (
+    Clock,
+    Collective,
+    CommunicationRow,
+    ForwardShare,
+    KernelFamilyRow,
+    Partition,
+    PhaseRow,
+    StepTime,
+    Straggler,
+)
+from traceinsight.diagnosis.run import DataQuality, Run, Struct
+
+SCHEMA_VERSION = 1
+
+
+class Generator(Struct):
+    """The program that wrote the document."""
+
+    name: str
+    version: str
+
+
+class Diagnosis(Struct):
+    """The typed waist between the analyses and everything that shows them."""
+
+    generator: Generator
+    run: Run
+    verdict: str
+    step_times: list[StepTime]
+    partition: list[Partition]
+    phases: list[PhaseRow]
+    forward: list[ForwardShare]
+    communication: list[CommunicationRow]
+    collectives: list[Collective]
+    clocks: list[Clock]
+    stragglers: list[Straggler]
+    kernels: list[KernelFamilyRow]
+    findings: list[Finding]
+    roadmap: list[RoadmapEntry]
+    clean: list[CleanRule]
+    not_judged: list[NotJudged]
+    data_quality: list[DataQuality]
+    schema_version: int = SCHEMA_VERSION

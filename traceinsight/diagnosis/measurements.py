@@ -1,0 +1,181 @@
+"""What was measured. Every number's formula and denominator stands in docs/metrics.md."""
+
+from __future__ import annotations
+
+from traceinsight.diagnosis.run import Struct
+
+CAUSES = (
+    "input",
+    "host_sync",
+    "host",
+    "allocator",
+    "launch_latency",
+    "dependency",
+    "unattributed",
+)
+"""Why a device was idle: data input, host synchronisation, host operator/launch overhead, memory allocator,
+launch latency, dependency on other work, not known."""
+
+
+class StepTime(Struct):
+    """Length of one step on one rank: between CPU step marks, and of its device window."""
+
+    rank: int
+    step: int
+    cpu_ns: int | None
+    device_ns: int | None
+
+
+class Partition(Struct):
+    """Where the window of one step on one rank went. The six parts sum to ``window_ns`` exactly.
+
+    ``exposed_comm_unsplit_ns`` is communication whose peers were not captured or not matched, so that
+    waiting cannot be told from transfer. ``idle_by_cause_ns`` sums to ``idle_ns``; keys are ``CAUSES``.
+    """
+
+    rank: int
+    step: int
+    window_ns: int
+    compute_ns: int
+    exposed_comm_transfer_ns: int
+    exposed_comm_wait_ns: int
+    exposed_comm_unsplit_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+    idle_by_cause_ns: dict[str, int]
+
+
+class PhaseRow(Struct):
+    """One phase of one step on one rank: device work launched by it, and the host time it took."""
+
+    rank: int
+    step: int
+    phase: str  # input, sparse_data_dist, forward, backward, optimizer, replica_sync, other
+    host_ns: int  # time the step's main thread spent in the phase
+    compute_ns: int
+    comm_ns: int
+    exposed_comm_ns: int
+    copy_ns: int
+
+
+class LargestCollective(Struct):
+    """The collective with the largest time in forward; ``share`` of the forward span."""
+
+    name: str
+    share: float
+
+
+class ForwardShare(Struct):
+    """Communication launched by forward, against the device span of forward (``span_ns``)."""
+
+    rank: int
+    step: int
+    span_ns: int
+    comm_ns: int
+    exposed_comm_ns: int
+    exposed_transfer_ns: int
+    exposed_wait_ns: int
+    exposed_unsplit_ns: int
+    largest_collective: LargestCollective | None
+    source: str  # how forward was found: "## forward ##", "DistributedDataParallel.forward", ...
+
+
+class Collective(Struct):
+    """One collective, matched across ranks.
+
+    ``transfer_ns`` = end - last arrival; None when a member's kernel is missing. ``wait_ns`` per captured
+    rank = last arrival - own arrival; a lower bound when ``unmatched_ranks`` is not empty.
+    ``bytes`` is the payload one rank sends (largest over ranks), None when not recorded.
+    """
+
+    op: str
+    group: str
+    step: int
+    ranks: list[int]
+    unmatched_ranks: list[int]
+    bytes: int | None
+    dtype: str | None
+    transfer_ns: int | None
+    wait_ns: dict[int, int]
+    bus_gbps: float | None
+    label: str | None  # the TorchRec or framework annotation that launched it
+    phase: str
+    algorithm_gbps: float | None
+    size_imbalance: float | None  # max/mean of the bytes over ranks, for all-to-all-v
+    last_rank: int | None
+    synchronising: bool  # whether no member can end before the last one arrives
+
+
+class CommunicationRow(Struct):
+    """All collectives of one kind (operation and label), per step.
+
+    Times are the median over steady steps of the mean over ranks; ``exposed_share`` is ``exposed_ns``
+    against the mean step window.
+    """
+
+    op: str
+    label: str | None
+    phase: str
+    count_per_step: float
+    bytes_per_step: int | None
+    dtype: str | None
+    busy_ns: int
+    exposed_ns: int
+    exposed_transfer_ns: int
+    exposed_wait_ns: int
+    exposed_unsplit_ns: int
+    exposed_share: float
+    bus_gbps: float | None
+
+
+class Clock(Struct):
+    """How far a rank's clock runs ahead of the reference, and how well that is known.
+
+    Both are None when no synchronising collective ties the rank to the others.
+    """
+
+    rank: int
+    offset_ns: int | None
+    residual_ns: int | None
+
+
+class NanosecondRange(Struct):
+    """An interval with its best estimate, nanoseconds."""
+
+    low: int
+    expected: int
+    high: int
+
+
+class Straggler(Struct):
+    """Ranks that arrive late together and make the others wait.
+
+    ``last_share``: share of synchronising collectives in which one of them came last. ``lateness_ns``:
+    behind the last of the other ranks, per collective in which they came last. ``ceiling_ns``: step
+    time freed if they came with the next rank.
+    """
+
+    ranks: list[int]
+    last_share: float
+    lateness_ns: NanosecondRange
+    ceiling_ns: int
+    cause: str
+    confidence: str  # low, medium, high
+    persistence: str  # persistent, transient, unknown
+    steps_late: int
+    steps_judged: int
+    behind_median_ns: int  # behind the median rank
+    detail: str  # one or two sentences for a person
+
+
+class KernelFamilyRow(Struct):
+    """Device time of one kernel family: sum of durations per step, mean over ranks.
+
+    ``share`` is against the summed device time of all families (streams overlap, so not of the window).
+    """
+
+    family: str
+    busy_ns: int
+    share: float
+    count_per_step: float
+    top_kernels: list[str]

@@ -1,0 +1,125 @@
+"""The decompressed text of one file, in blocks: plain or gzip (by magic bytes), bounded, damage remembered."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from isal import isal_zlib
+
+from traceinsight.base.errors import UnreadableInputError
+from traceinsight.reading.limits import Limits
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZIP_MAGIC = b"PK\x03\x04"
+UTF8_BOM = b"\xef\xbb\xbf"
+_INPUT_BYTES = 1 << 20
+
+
+class TextStream:
+    """Reads ``raw`` as text blocks; never raises for damaged data, but says so in :attr:`damage`.
+
+    Attributes:
+        damage: Why the text ended before the file was whole, or None.
+        text_bytes: Decompressed bytes handed out so far.
+    """
+
+    def __init__(self, raw: BinaryIO, name: str, limits: Limits, compressed_size: int | None = None) -> None:
+        self.damage: str | None = None
+        self.text_bytes = 0
+        self._raw = raw
+        self._name = name
+        self._limits = limits
+        self._raw_bytes = 0
+        self._compressed_size = compressed_size  # of a zip member, whose raw bytes are already text
+
+    def blocks(self) -> Iterator[bytes]:
+        """Blocks of about ``limits.block_bytes``; the last may be shorter."""
+        parts: list[bytes] = []
+        held = 0
+        for part in self._checked_parts():
+            parts.append(part)
+            held += len(part)
+            if held >= self._limits.block_bytes:
+                yield b"".join(parts)
+                parts, held = [], 0
+        if parts:
+            yield b"".join(parts)
+
+    def _checked_parts(self) -> Iterator[bytes]:
+        budget = self._limits.text_budget()
+        first = True
+        for part in self._parts():
+            text = part.removeprefix(UTF8_BOM) if first else part
+            first = False
+            self.text_bytes += len(text)
+            if self.text_bytes > budget:
+                raise UnreadableInputError(
+                    f"holds more than {budget / 1e9:.1f} GB of text, more than fits the free memory.",
+                    where=self._name,
+                    what_to_do="Capture fewer steps, or read it on a machine with more memory.",
+                )
+            self._check_ratio()
+            yield text
+
+    def _check_ratio(self) -> None:
+        packed = self._compressed_size if self._compressed_size is not None else self._raw_bytes
+        if self.text_bytes < self._limits.ratio_from_bytes:
+            return
+        if self.text_bytes > self._limits.max_ratio * max(packed, 1):
+            raise UnreadableInputError(
+                f"expands more than {self._limits.max_ratio:.0f}-fold, as no profiler trace does.",
+                where=self._name,
+                what_to_do="It looks like a decompression bomb; unpack it yourself if you trust it.",
+            )
+
+    def _read(self) -> bytes:
+        try:
+            data = self._raw.read(_INPUT_BYTES)
+        except (OSError, EOFError, ValueError, zlib.error, RuntimeError, NotImplementedError) as error:
+            # zipfile reports a bad checksum, an unknown method or a missing password this way.
+            self.damage = f"reading failed after {self._raw_bytes} bytes ({error})"
+            return b""
+        except Exception as error:  # zipfile.BadZipFile, and whatever a remote file system raises
+            self.damage = f"reading failed after {self._raw_bytes} bytes ({type(error).__name__}: {error})"
+            return b""
+        self._raw_bytes += len(data)
+        return data
+
+    def _parts(self) -> Iterator[bytes]:
+        head = self._read()
+        if head.startswith(GZIP_MAGIC):
+            yield from self._gunzip(head)
+            return
+        while head:
+            yield head
+            head = self._read()
+
+    def _gunzip(self, pending: bytes) -> Iterator[bytes]:
+        decoder = isal_zlib.decompressobj(wbits=31)
+        while True:
+            try:
+                text = decoder.decompress(pending, _INPUT_BYTES)
+            except isal_zlib.error as error:
+                self.damage = f"gzip data damaged near compressed byte {self._raw_bytes} ({error})"
+                return
+            if text:
+                yield text
+            if decoder.eof:
+                pending = decoder.unused_data.lstrip(b"\0") or self._read().lstrip(b"\0")
+                if not pending:
+                    return
+                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
+                    self.damage = (
+                        f"data after the end of the gzip stream near compressed byte {self._raw_bytes}"
+                    )
+                    return
+                decoder = isal_zlib.decompressobj(wbits=31)
+                continue
+            pending = decoder.unconsumed_tail
+            if not pending and len(text) < _INPUT_BYTES:
+                pending = self._read()
+                if not pending:
+                    self.damage = self.damage or f"gzip stream cut off at compressed byte {self._raw_bytes}"
+                    return

@@ -1,0 +1,51 @@
+"""What keeps hostile or broken input from taking the machine down. Change a value here to change it everywhere."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what one file may make us read or hold.
+
+    Attributes:
+        block_bytes: Text decoded at a time; small enough to stay in cache, large enough to amortise the call.
+        max_event_bytes: Longest stretch of text without an event boundary that is held before giving up.
+        max_outside_bytes: Most text kept from outside the event array (devices, process groups, ...).
+        max_text_bytes: Most decompressed text read from one file.
+        max_ratio: Highest text/compressed ratio accepted once ``ratio_from_bytes`` have come out. Real
+            traces lie between 8 and 60; only constructed files get near deflate's limit of 1032.
+        ratio_from_bytes: Below this size any ratio is harmless.
+        max_zip_members: Most members of an archive that are looked at.
+    """
+
+    block_bytes: int = 4 * MIB
+    max_event_bytes: int = 64 * MIB
+    max_outside_bytes: int = 64 * MIB
+    max_text_bytes: int = 0
+    max_ratio: float = 400.0
+    ratio_from_bytes: int = 256 * MIB
+    max_zip_members: int = 10_000
+
+    def text_budget(self) -> int:
+        """``max_text_bytes``, or four times the memory that is free now.
+
+        The columns of an event take about a quarter of its text, so four times free memory is where even a
+        well-formed file stops fitting.
+        """
+        return self.max_text_bytes or max(512 * MIB, 4 * available_memory_bytes())
+
+
+LIMITS = Limits()
+
+
+def available_memory_bytes() -> int:
+    """Memory this process could still take, or 8 GiB where the system does not tell."""
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 8 << 30

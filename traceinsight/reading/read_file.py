@@ -1,0 +1,220 @@
+"""Reads one file into a recording, or says why it cannot."""
+
+from __future__ import annotations
+
+import gc
+import re
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from traceinsight.base.errors import UnreadableInputError
+from traceinsight.base.notes import DataNote, Severity
+from traceinsight.reading.bytestream import TextStream
+from traceinsight.reading.columns import Collector
+from traceinsight.reading.events import EventReader
+from traceinsight.reading.header import Header, parse_header
+from traceinsight.reading.limits import LIMITS, Limits
+from traceinsight.reading.overruns import clip_overruns
+from traceinsight.reading.ranks import find_host, find_rank, find_world_size
+from traceinsight.reading.sources import Source
+from traceinsight.reading.spans_from_halves import pair_halves
+from traceinsight.reading.table import Table, build_table, with_durations
+from traceinsight.trace.recording import Recording
+
+
+@dataclass(frozen=True, slots=True)
+class FileOutcome:
+    """A recording, or a note on why there is none."""
+
+    source: Source
+    recording: Recording | None
+    notes: tuple[DataNote, ...] = ()
+
+
+def read_file(source: Source, rank_regex: str | None = None, limits: Limits = LIMITS) -> FileOutcome:
+    """Never raises for what is in the file."""
+    try:
+        # Decoding makes millions of short-lived objects without cycles; the collector would only scan them.
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return _read(source, re.compile(rank_regex) if rank_regex else None, limits)
+        finally:
+            if was_enabled:
+                gc.enable()
+    except UnreadableInputError as error:
+        return _failed(source, "unreadable-file", f"{error.what} {error.what_to_do or ''}".strip())
+    except OSError as error:
+        return _failed(source, "unreadable-file", f"cannot be opened: {error.strerror or error}.")
+    except MemoryError:
+        return _failed(
+            source, "unreadable-file", "does not fit the memory of this machine. Capture fewer steps."
+        )
+    except Exception as error:  # zipfile and remote file systems raise what they like
+        return _failed(source, "unreadable-file", f"cannot be read ({type(error).__name__}: {error}).")
+
+
+def _failed(source: Source, code: str, message: str, severity: Severity = "error") -> FileOutcome:
+    return FileOutcome(
+        source, None, (DataNote(severity, code, f"{source.name} {message}", file=source.name),)
+    )
+
+
+def _read(source: Source, rank_regex: re.Pattern[str] | None, limits: Limits) -> FileOutcome:
+    collector = Collector()
+    reader = EventReader(limits, collector.take)
+    with source.open() as (raw, packed_size):
+        stream = TextStream(raw, source.name, limits, packed_size)
+        reader.read(stream.blocks())
+    if stream.text_bytes == 0:
+        why = stream.damage or "the file has 0 bytes"
+        return _failed(source, "empty-file", f"holds no data ({why}). Capture it again.")
+    unpaired = pair_halves(collector)
+    if collector.rows == 0:
+        return _without_events(source, reader, stream)
+    header = parse_header(bytes(reader.outside))
+    table = build_table(collector, header.base_ns)
+    if len(table.events) == 0:
+        return _without_events(source, reader, stream)
+    table, clipped = _clip(table)
+    notes = [
+        *_reading_notes(reader, stream, header),
+        *_event_notes(table, clipped, unpaired),
+    ]
+    return FileOutcome(source, _recording(source, header, table, collector, notes, rank_regex))
+
+
+def _without_events(source: Source, reader: EventReader, stream: TextStream) -> FileOutcome:
+    if reader.arrays == 0 or (reader.hopeless and not reader.lost):
+        if stream.damage:
+            return _failed(source, "unreadable-file", f"holds no event: {stream.damage}.")
+        return _failed(
+            source, "not-a-trace", "is no profiler trace (no trace events in it); skipped.", "info"
+        )
+    where = (
+        f" first problem at byte {reader.first_problem} of its text;"
+        if reader.first_problem is not None
+        else ""
+    )
+    lost = f" {reader.lost} events were unreadable;" if reader.lost else ""
+    return _failed(source, "no-events", f"holds no duration events;{lost}{where} nothing to analyse in it.")
+
+
+def _clip(table: Table) -> tuple[Table, int]:
+    dur_ns, clipped = clip_overruns(table.events, table.lanes)
+    if not len(clipped):
+        return table, 0
+    events, order = with_durations(table.events, dur_ns)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    comm_args = {int(place[row]): args for row, args in table.comm_args.items()}
+    return replace(table, events=events, comm_args=dict(sorted(comm_args.items()))), len(clipped)
+
+
+def _recording(
+    source: Source,
+    header: Header,
+    table: Table,
+    collector: Collector,
+    notes: list[DataNote],
+    rank_regex: re.Pattern[str] | None,
+) -> Recording:
+    rank, rank_source = find_rank(header, collector.comm_rank, source.name, rank_regex)
+    return Recording(
+        file=source.name,
+        rank=rank,
+        rank_source=rank_source,
+        world_size=find_world_size(header, table.comm_args.values()),
+        backend=header.backend,
+        host=find_host(header, source.name),
+        devices=header.devices,
+        process_groups=header.process_groups,
+        strings=table.strings,
+        lanes=table.lanes,
+        events=table.events,
+        comm_args=table.comm_args,
+        metadata=header.metadata,
+        notes=tuple(replace(note, rank=rank, file=source.name) for note in notes),
+    )
+
+
+def _reading_notes(reader: EventReader, stream: TextStream, header: Header) -> list[DataNote]:
+    notes = []
+    where = (
+        f"; the first problem is at byte {reader.first_problem} of the text"
+        if reader.first_problem is not None
+        else ""
+    )
+    if stream.damage or not reader.closed:
+        why = stream.damage or f"the text stops inside the events after {stream.text_bytes} bytes"
+        notes.append(
+            _note(
+                "error",
+                "truncated-file",
+                f"The file is cut off ({why}): events and metadata after it are missing.",
+            )
+        )
+    if reader.lost:
+        message = f"At least {reader.lost} events could not be read{where}."
+        notes.append(_note("error", "lost-events", message, reader.lost))
+    if reader.repaired:
+        message = f"{reader.repaired} events were read after repairing their text{where}."
+        notes.append(_note("warning", "repaired-events", message, reader.repaired))
+    if reader.soothed:
+        notes.append(
+            _note(
+                "info", "repaired-text", f"Values or letters that JSON does not allow were read over{where}."
+            )
+        )
+    if not header.complete and reader.closed and not stream.damage:
+        notes.append(
+            _note("warning", "broken-header", "The text around the events is broken JSON; read key by key.")
+        )
+    return notes
+
+
+_Entry = tuple[int, Severity, str, str]
+
+
+def _event_notes(table: Table, clipped: int, unpaired: int) -> list[DataNote]:
+    counts = table.counts
+    entries: list[_Entry] = [
+        (counts.unreadable_time, "error", "unreadable-time", "events without a usable time were left out"),
+        (
+            counts.negative_duration,
+            "error",
+            "negative-duration",
+            "events with a negative duration were left out",
+        ),
+        (counts.missing_duration, "warning", "missing-duration", "events without a duration count as 0 long"),
+        (
+            counts.empty_gpu_event,
+            "error",
+            "lost-gpu-events",
+            "GPU events lost their times (0, 0) and were left out",
+        ),
+        (
+            table.duplicates,
+            "warning",
+            "duplicate-events",
+            "events were in the file more than once; the copies were dropped",
+        ),
+        (unpaired, "warning", "unpaired-events", "begin or end events had no partner and were left out"),
+        (
+            clipped,
+            "warning",
+            "impossible-duration",
+            "GPU events ran over the next on their stream and were cut there",
+        ),
+    ]
+    return [
+        _note(severity, code, f"{count} {text}.", count) for count, severity, code, text in entries if count
+    ]
+
+
+def _note(
+    severity: Literal["info", "warning", "error"], code: str, message: str, count: int | None = None
+) -> DataNote:
+    return DataNote(severity, code, message, count=count)

@@ -1,0 +1,214 @@
+"""From what the user named to the files to read: files, folders, globs, archives, fsspec URLs."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from traceinsight.base.errors import UsageError
+from traceinsight.reading.bytestream import ZIP_MAGIC
+from traceinsight.reading.limits import LIMITS
+
+_TRACE_NAME = re.compile(r"\.(?:json|gz|zip|pftrace)$|\.json\.", re.IGNORECASE)
+_GLOB = re.compile(r"[*?\[]")
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+::?//|^[A-Za-z][A-Za-z0-9+.-]+://|::")
+MANIFEST_NAME = "run.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file to read.
+
+    Attributes:
+        path: Local path or fsspec URL, as the user named it (or found below what the user named).
+        member: Name inside a zip archive, or "".
+        size: Bytes of the file (compressed), 0 if unknown.
+        explicit: Whether the user named this very file.
+    """
+
+    path: str
+    member: str = ""
+    size: int = 0
+    explicit: bool = False
+
+    @property
+    def name(self) -> str:
+        """What to call it in messages."""
+        return f"{self.path}!{self.member}" if self.member else self.path
+
+    @property
+    def is_url(self) -> bool:
+        """Whether fsspec must open it."""
+        return is_url(self.path)
+
+    @property
+    def directory(self) -> str:
+        """The folder it lies in; an archive counts as a folder."""
+        return self.name.replace("!", "/").replace(os.sep, "/").rpartition("/")[0]
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[BinaryIO, int | None]]:
+        """The raw bytes, and the packed size when they come out of an archive."""
+        with open_binary(self.path) as raw:
+            if not self.member:
+                yield raw, None
+                return
+            with zipfile.ZipFile(raw) as archive:
+                info = archive.getinfo(self.member)
+                with archive.open(info) as packed:
+                    yield cast(BinaryIO, packed), info.compress_size
+
+
+def is_url(path: str) -> bool:
+    """Whether ``path`` is an fsspec URL such as ``s3://bucket/key``."""
+    return _URL.match(path) is not None
+
+
+def open_binary(path: str) -> Any:
+    """Opens a local path or fsspec URL."""
+    if not is_url(path):
+        return Path(path).open("rb")
+    import fsspec  # noqa: PLC0415  only URLs need it, and it is slow to import
+
+    return fsspec.open(path, "rb", compression=None)
+
+
+def find_sources(paths: str | Path | Sequence[str | Path]) -> list[Source]:
+    """All files named or found, in natural order, each once.
+
+    Raises:
+        UsageError: A path or pattern matches nothing.
+    """
+    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    if not named:
+        raise UsageError("No trace was named.", what_to_do="Name a trace file, a folder, or a pattern.")
+    sources: dict[str, Source] = {}
+    for entry in named:
+        path = str(entry)
+        found = _expand_url(path) if is_url(path) else _expand_local(path)
+        for source in found:
+            for part in _members(source):
+                sources.setdefault(_identity(part), part)
+    return sorted(sources.values(), key=lambda source: natural_key(source.name))
+
+
+def natural_key(text: str) -> list[tuple[int, int, str]]:
+    """Sorts rank2 before rank10."""
+    return [
+        (0, int(part), part) if part.isdecimal() and part.isascii() and len(part) < 30 else (1, 0, part)
+        for part in re.split(r"(\d+)", text)
+    ]
+
+
+def _identity(source: Source) -> str:
+    return source.name if source.is_url else f"{os.path.realpath(source.path)}!{source.member}"
+
+
+def _expand_local(path: str) -> list[Source]:
+    expanded = os.path.expanduser(path)  # noqa: PTH111  the text must stay as the user wrote it
+    if os.path.isdir(expanded):  # noqa: PTH112
+        found = [Source(name, size=_size(name)) for name in _walk(expanded)]
+        if not found:
+            raise UsageError(
+                "holds no .json, .json.gz or .zip file.",
+                where=path,
+                what_to_do="Name the folder with the traces.",
+            )
+        return found
+    if os.path.exists(expanded):  # noqa: PTH110
+        return [Source(expanded, size=_size(expanded), explicit=True)]
+    matches = _glob_local(expanded) if _GLOB.search(expanded) else []
+    if not matches:
+        raise UsageError(
+            "matches no file or folder.",
+            where=path,
+            what_to_do="Check the spelling and the working directory.",
+        )
+    return [source for match in matches for source in _expand_local(match)]
+
+
+def _glob_local(pattern: str) -> list[str]:
+    import glob  # noqa: PLC0415
+
+    return [
+        match
+        for match in glob.glob(pattern, recursive=True)  # noqa: PTH207
+        if not os.path.isdir(match) or any(_walk(match))  # noqa: PTH112
+    ]
+
+
+def _walk(folder: str) -> Iterator[str]:
+    """Files that may be traces, by name; a folder reached twice (a link in a circle) is entered once."""
+    seen: set[str] = set()
+    for directory, subdirectories, files in os.walk(folder, followlinks=True):
+        real = os.path.realpath(directory)
+        if real in seen:
+            subdirectories.clear()
+            continue
+        seen.add(real)
+        for file in files:
+            path = os.path.join(directory, file)  # noqa: PTH118
+            if _TRACE_NAME.search(file) and os.path.isfile(path):  # noqa: PTH113
+                yield path
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size  # noqa: PTH116
+    except OSError:
+        return 0
+
+
+def _expand_url(path: str) -> list[Source]:
+    import fsspec  # noqa: PLC0415
+
+    try:
+        system, root = fsspec.core.url_to_fs(path)
+        if _GLOB.search(path):
+            matches = system.glob(root)
+        elif system.isdir(root):
+            matches = [name for name in system.find(root) if _TRACE_NAME.search(name)]
+        else:
+            matches = [root] if system.exists(root) else []
+        found = [
+            Source(
+                system.unstrip_protocol(name),
+                size=int(system.info(name).get("size") or 0),
+                explicit=name == root,
+            )
+            for name in matches
+            if not system.isdir(name)
+        ]
+    except (ImportError, ValueError, OSError) as error:
+        raise UsageError(
+            f"cannot be opened ({error}).",
+            where=path,
+            what_to_do="Check the URL and its file system's package.",
+        ) from error
+    if not found:
+        raise UsageError("matches no file.", where=path, what_to_do="Check the URL and your access to it.")
+    return found
+
+
+def _members(source: Source) -> list[Source]:
+    """The source itself, or the files in it when it is a zip archive (by its first bytes)."""
+    try:
+        with open_binary(source.path) as raw:
+            if raw.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
+                return [source]
+            raw.seek(0)
+            with zipfile.ZipFile(raw) as archive:
+                infos = [info for info in archive.infolist() if not info.is_dir()]
+    except Exception:  # an unreadable file or archive is reported when it is read
+        return [source]
+    return [
+        Source(source.path, info.filename, info.compress_size, source.explicit and len(infos) == 1)
+        for info in infos[: LIMITS.max_zip_members]
+        if _TRACE_NAME.search(info.filename) or len(infos) == 1
+    ]

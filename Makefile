@@ -1,0 +1,50 @@
+# Two commands for users: `make demo` and `make test`. Both can be run again and install nothing twice: a stamp in .venv
+# is older than the file that names the packages, or it is not.
+
+# 3.11 comes first because the pinned training stack is checked on it; any Python from 3.11 on runs the core. The
+# candidates are run, not looked up: a shim can exist for a version that is not installed.
+PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$name; break; }; done)
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CORE := $(VENV)/core.stamp
+DEV := $(VENV)/dev.stamp
+STACK := $(VENV)/training-cpu.stamp
+
+.PHONY: demo test
+.DEFAULT_GOAL := demo
+
+demo: $(CORE)  ## analyse the sample traces; needs no torch
+	@$(BIN)/traceinsight analyze sample_traces/late_rank
+
+test: $(DEV) $(STACK)  ## lint, types, import floors and every test
+	@echo "==> ruff"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@echo "==> mypy"
+	@$(BIN)/mypy
+	@echo "==> import floors"
+	@$(BIN)/lint-imports
+	@echo "==> pytest"
+	@TRACEINSIGHT_REQUIRE_TORCH=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+
+$(CORE): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "error: no Python from 3.11 on was found; name one with make PYTHON=/path/to/python" >&2; exit 1; }
+	@echo "==> installing the core into $(VENV) ($$($(PYTHON) --version))"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@touch $@
+
+$(DEV): $(CORE)
+	@echo "==> installing the development tools"
+	@$(PIP) --editable '.[dev]'
+	@touch $@
+
+# pip reports that torchrec misses fbgemm-gpu; requirements-cpu-nodeps.txt says why that is right here.
+$(STACK): $(CORE) training/requirements-cpu.txt training/requirements-cpu-nodeps.txt
+	@echo "==> installing PyTorch, FBGEMM and TorchRec for CPU (about 250 MB the first time)"
+	@$(PIP) --requirement training/requirements-cpu.txt
+	@$(PIP) --no-deps --requirement training/requirements-cpu-nodeps.txt
+	@touch $@

@@ -23,6 +23,7 @@ class TextStream:
     Attributes:
         damage: Why the text ended before the file was whole, or None.
         text_bytes: Decompressed bytes handed out so far.
+
     """
 
     def __init__(self, raw: BinaryIO, name: str, limits: Limits, compressed_size: int | None = None) -> None:
@@ -101,7 +102,7 @@ class TextStream:
         while True:
             try:
                 text = decoder.decompress(pending, _INPUT_BYTES)
-            except isal_zlib.error as error:
+            except isal_zlib.IsalError as error:
                 self.damage = f"gzip data damaged near compressed byte {self._raw_bytes} ({error})"
                 return
             if text:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from traceinsight.reading import schema, timestamps
@@ -14,6 +15,7 @@ from traceinsight.reading.timestamps import Flags
 from traceinsight.trace.recording import CommArgs, Int32, Int64
 
 _NO_ARGS = schema.Args()
+_SPAN_TYPES = (schema.Span, schema.ExactSpan)
 
 
 class Interner(dict[Any, int]):
@@ -64,6 +66,7 @@ class Collector:
         halves: Begin and End events in file order.
         counts: What was left out.
         rows: Events collected.
+
     """
 
     blocks: list[Columns] = field(default_factory=list)
@@ -81,7 +84,7 @@ class Collector:
 
     def take(self, events: list[Any]) -> bool:
         """Adds a block's events; False asks for the block with the times as text (nothing was added then)."""
-        spans = [event for event in events if isinstance(event, schema.Span)]
+        spans = [event for event in events if type(event) in _SPAN_TYPES]
         if not self.add_spans(spans):
             return False
         if len(spans) < len(events):
@@ -157,7 +160,8 @@ class Collector:
         for row in np.flatnonzero(empty):
             empty[row] = to_int((spans[row].args or _NO_ARGS).stream) is not None
         self.counts.empty_gpu_event += int(empty.sum())
-        return kept & ~negative & ~empty
+        usable: Flags = kept & ~negative & ~empty
+        return usable
 
     def _collect_comm_args(self, spans: list[Any], args: list[schema.Args], name: Int32) -> None:
         if len(self.names) > self._names_checked:
@@ -193,7 +197,7 @@ def _lane_key(pid: Any, tid: Any) -> tuple[str, str]:
 
 
 def _times(values: list[Any]) -> tuple[Int64, Flags] | None:
-    if values and any(type(value) is schema.msgspec.Raw for value in (values[0], values[-1])):
+    if values and any(type(value) is msgspec.Raw for value in (values[0], values[-1])):
         return timestamps.from_texts([bytes(value) for value in values])
     if None in values:
         return None
@@ -206,7 +210,7 @@ def _is_absent(duration: Any) -> bool:
 
 def _detached(event: Any) -> Any:
     """Frees the block's text, to which the raw fields of a kept event would hold on."""
-    if type(event.ts) is schema.msgspec.Raw:
+    if type(event.ts) is msgspec.Raw:
         event.ts = event.ts.copy()
     args = getattr(event, "args", None)
     if args is not None:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-
 from traceinsight.reading import schema
 from traceinsight.reading.limits import Limits
 from traceinsight.reading.salvage import DECODE_ERRORS, end_of_value, salvage, soothe
@@ -21,7 +20,7 @@ _CUT = re.compile(rb"\}\s*+,\s*+(?=\{)")
 _CUT_WINDOW = 1 << 16
 _MAX_CUTS_TRIED = 8
 _OVERLAP = 256  # what is searched for may straddle two blocks
-_BETWEEN_EVENTS = b", \t\r\n"
+_BETWEEN_EVENTS = re.compile(rb"[,\s]*+")
 _TRUNCATED = "Input data was truncated"
 
 Sink = Callable[[list[Any]], bool]
@@ -40,6 +39,7 @@ class EventReader:
         soothed: Whether whole blocks needed a repair (encoding, bare words).
         first_problem: Offset of the first problem in the decompressed text.
         hopeless: Whether reading was given up because this cannot be a trace.
+
     """
 
     def __init__(self, limits: Limits, sink: Sink) -> None:
@@ -119,9 +119,9 @@ class EventReader:
 
     def _take_events(self, final: bool) -> bool:
         """Decodes what is complete in the buffer; True when the array ended, so that other text follows."""
-        self._drop(len(self._buffer) - len(self._buffer.lstrip(_BETWEEN_EVENTS)))
+        self._drop(_BETWEEN_EVENTS.match(self._buffer).end())  # type: ignore[union-attr]  # matches nothing, too
         if final:
-            return bool(self._buffer) and self._try(len(self._buffer), b"") or self._careful(final=True)
+            return bool(self._buffer and self._try(len(self._buffer), b"")) or self._careful(final=True)
         cuts = self._last_cuts()
         if not cuts:
             return self._give_up_on_overlong()
@@ -158,15 +158,15 @@ class EventReader:
 
         A text that is broken for another reason goes through the careful path at once.
         """
-        text = self._buffer[:cut]
+        text = memoryview(self._buffer)[:cut]  # one copy of the block, not two
         try:
-            self._emit(b"[" + text + closing)
+            self._emit(b"".join((b"[", text, closing)))
         except DECODE_ERRORS as error:
             end = end_of_value(error, 1)
             if end is None:
                 return None if str(error) == _TRUNCATED else self._careful(final=not closing)
             try:
-                self._emit(b"[" + text[:end])
+                self._emit(b"".join((b"[", text[:end])))
             except DECODE_ERRORS:
                 return self._careful(final=not closing)
             self._drop(end)

@@ -29,6 +29,7 @@ class Header:
     Attributes:
         base_ns: ``baseTimeNanoseconds``, to be added to every time; 0 where absent.
         complete: Whether the text around the events was valid JSON.
+
     """
 
     rank: int | None = None

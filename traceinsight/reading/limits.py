@@ -21,6 +21,7 @@ class Limits:
             traces lie between 8 and 60; only constructed files get near deflate's limit of 1032.
         ratio_from_bytes: Below this size any ratio is harmless.
         max_zip_members: Most members of an archive that are looked at.
+
     """
 
     block_bytes: int = 4 * MIB

@@ -48,6 +48,7 @@ def load(
     Raises:
         UsageError: A path that matches nothing, a bad pattern, no such run.
         UnreadableInputError: Nothing in the input could be read as a trace.
+
     """
     _check_pattern(rank_regex)
     if workers is not None and workers < 1:

@@ -17,6 +17,7 @@ class OtherRun:
         files: Its files.
         ranks: Their ranks, in the same order.
         start: When it began: ISO 8601 in UTC, or seconds on the trace's clock if that is no date.
+
     """
 
     files: tuple[str, ...]
@@ -33,6 +34,7 @@ class LoadResult:
         other_runs: Every other run found, oldest first.
         skipped: Notes on files that are not part of ``recordings``, and on the set of files.
         manifest: The parsed ``run.json`` beside the traces, or None.
+
     """
 
     recordings: tuple[Recording, ...]

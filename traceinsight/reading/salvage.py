@@ -45,6 +45,7 @@ class Salvaged:
         end: Offset behind the array's closing bracket, or None while it stays open.
         used: Offset up to which the text was dealt with.
         first_problem: Offset of the first event that did not decode as it stood.
+
     """
 
     events: list[Any] = field(default_factory=list)

@@ -30,6 +30,7 @@ class Source:
         member: Name inside a zip archive, or "".
         size: Bytes of the file (compressed), 0 if unknown.
         explicit: Whether the user named this very file.
+
     """
 
     path: str
@@ -84,6 +85,7 @@ def find_sources(paths: str | Path | Sequence[str | Path]) -> list[Source]:
 
     Raises:
         UsageError: A path or pattern matches nothing.
+
     """
     named = [paths] if isinstance(paths, str | Path) else list(paths)
     if not named:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from traceinsight.reading import schema, timestamps
@@ -16,7 +17,7 @@ def pair_halves(collector: Collector) -> int:
     if not halves:
         return 0
     texts = [
-        bytes(half.ts) if type(half.ts) is schema.msgspec.Raw else repr(half.ts).encode() for half in halves
+        bytes(half.ts) if type(half.ts) is msgspec.Raw else repr(half.ts).encode() for half in halves
     ]
     times, readable = timestamps.from_texts(texts)
     open_by_lane: dict[tuple[str, str], list[int]] = {}

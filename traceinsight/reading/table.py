@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,7 @@ def _real_events(columns: Columns, collector: Collector) -> Flags:
 
 
 def _kinds(columns: Columns, collector: Collector) -> Int8:
-    by_category = np.array([kind_of_category(text) for text in collector.categories] or [0], dtype=np.int8)
+    by_category = np.array([kind_of_category(text) for text in collector.categories] or [EventKind.OTHER], dtype=np.int8)
     kind: Int8 = by_category[columns.category] if len(columns.category) else np.zeros(0, dtype=np.int8)
     annotations = [number for text, number in collector.names.items() if is_annotation_name(text)]
     kind[(kind == EventKind.CPU_OP) & np.isin(columns.name, annotations)] = EventKind.ANNOTATION
@@ -180,13 +181,13 @@ def _sort_order(events: EventTable, comm_args: dict[int, CommArgs]) -> Int64:
     return order
 
 
-def _tie_keys(events: EventTable, comm_args: dict[int, CommArgs], rows: Int64) -> list[NDArray[np.int64]]:
+def _tie_keys(events: EventTable, comm_args: dict[int, CommArgs], rows: Int64) -> list[NDArray[Any]]:
     texts = {row: repr(args) for row, args in comm_args.items()}
     text_rank = {text: index + 1 for index, text in enumerate(sorted(set(texts.values())))}
     comm_key = np.zeros(len(events), dtype=np.int64)
     for row, text in texts.items():
         comm_key[row] = text_rank[text]
-    keys = [
+    keys: list[NDArray[Any]] = [
         comm_key,
         events.size_bytes,
         events.external_id,

@@ -1,0 +1,19 @@
+"""The process that reads one file for :mod:`traceinsight.reading.parallel`: a job on stdin, the outcome on stdout."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+
+
+def main() -> None:
+    """Reads a pickled ``(source, rank_regex)`` and answers with the pickled outcome, which only our parent loads."""
+    from traceinsight.reading.read_file import read_file  # noqa: PLC0415  keeps the import light for the parent
+
+    # Whatever a library prints must not end up between the bytes of the answer.
+    answer = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    source, rank_regex = pickle.load(sys.stdin.buffer)
+    with answer:
+        pickle.dump(read_file(source, rank_regex), answer, protocol=5)

@@ -1,1 +1,1 @@
-""""""
+"""The measurements: pure functions from a ``TraceSet`` to typed results, independent of each other."""

@@ -19,6 +19,7 @@ class DataNote:
         rank: The rank it concerns, or None when it concerns the run or a file without a rank.
         file: The file it concerns, as the user named it, or None.
         count: How many events (or files) it concerns, or None where counting makes no sense.
+
     """
 
     severity: Severity

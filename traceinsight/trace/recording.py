@@ -6,7 +6,7 @@ steps, launches and collectives follow from a recording in the other modules of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
@@ -69,6 +69,7 @@ class EventTable:
         correlation: Links a GPU event to the runtime call that launched it; ``MISSING`` if not recorded.
         external_id: Links a GPU event or runtime call to the CPU operator that issued it; ``MISSING`` too.
         size_bytes: Bytes copied or set by a memcpy/memset; ``MISSING`` otherwise.
+
     """
 
     start_ns: Int64
@@ -155,6 +156,7 @@ class Recording:
         comm_args: Collective arguments by event index; only events that carry some.
         metadata: Other scalar top-level fields of the file (versions, trace id, flags), as strings.
         notes: What was odd about the file.
+
     """
 
     file: str
@@ -179,6 +181,14 @@ class Recording:
         if key not in self._cache:
             self._cache[key] = np.flatnonzero(np.isin(self.events.kind, kinds))
         return self._cache[key]  # type: ignore[no-any-return]
+
+    def named(self, events: Int64, wanted: Callable[[str], bool]) -> Int64:
+        """Those of the given events whose name is wanted; each distinct name is asked about once."""
+        names = self.events.name[events]
+        keep = np.zeros(len(self.strings), dtype=np.bool_)
+        for name in np.unique(names).tolist():
+            keep[name] = wanted(self.strings[name])
+        return events[keep[names]]
 
     def name_of(self, event: int) -> str:
         """The name of one event."""

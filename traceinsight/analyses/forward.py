@@ -1,0 +1,132 @@
+"""How much of the forward pass is communication.
+
+Forward is rebuilt from launch correlation: the device work whose launch lies inside the forward annotation
+of the main thread. Its span runs from the first start to the last end of that work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceinsight.base import intervals
+from traceinsight.base.intervals import Spans
+from traceinsight.base.labels import FORWARD_LABELS, without_batch_index
+from traceinsight.diagnosis import ForwardShare, LargestCollective
+from traceinsight.trace.activity import Activity
+from traceinsight.trace.rank_trace import RankCollective, RankTrace
+from traceinsight.trace.recording import MISSING, EventKind
+from traceinsight.trace.steps import Step
+from traceinsight.trace.trace_set import TraceSet
+
+_BACKWARD = ("## backward ##",)
+
+
+@dataclass(frozen=True, slots=True)
+class _HostForward:
+    """When the main thread ran forward, and how that was found."""
+
+    spans: Spans
+    source: str
+
+
+def forward_shares(trace_set: TraceSet, activity: Mapping[int, Activity]) -> list[ForwardShare]:
+    """One row per rank and steady step; a rank whose forward cannot be found has none."""
+    rows = []
+    for trace in trace_set.ranks:
+        for number in trace_set.steps:
+            step = trace.step(number)
+            row = None if step is None else _share(trace, activity[trace.rank], step)
+            if row is not None:
+                rows.append(row)
+    return rows
+
+
+def _share(trace: RankTrace, activity: Activity, step: Step) -> ForwardShare | None:
+    host = _host_forward(trace, step)
+    if host is None:
+        return None
+    span = _device_span(trace, host.spans)
+    if span is None:
+        return None
+    parts = [part for part in trace.collectives if _launched_in(part, host.spans)]
+    comm = intervals.clip(_spans_of(parts), *span)
+    exposed = intervals.subtract(comm, activity.compute)
+    return ForwardShare(
+        rank=trace.rank,
+        step=step.number,
+        span_ns=span[1] - span[0],
+        comm_ns=intervals.measure(comm),
+        exposed_comm_ns=intervals.measure(exposed),
+        exposed_transfer_ns=intervals.measure(intervals.intersect(exposed, activity.transfer)),
+        exposed_wait_ns=intervals.measure(intervals.intersect(exposed, activity.wait)),
+        exposed_unsplit_ns=intervals.measure(intervals.intersect(exposed, activity.unsplit)),
+        largest_collective=_largest(parts, span),
+        source=host.source,
+    )
+
+
+def _host_forward(trace: RankTrace, step: Step) -> _HostForward | None:
+    """The forward annotation, else everything the main thread did before the first backward operator."""
+    recording, lane = trace.recording, trace.steps.main_lane
+    events = recording.events
+    in_step = [
+        event
+        for event in recording.of_kind(EventKind.ANNOTATION).tolist()
+        if events.lane[event] == lane and step.cpu_start_ns <= events.start_ns[event] < step.cpu_end_ns
+    ]
+    for label in FORWARD_LABELS:
+        chosen = [event for event in in_step if without_batch_index(recording.name_of(event)) == label]
+        if chosen:
+            return _HostForward(intervals.union(events.start_ns[chosen], events.end_ns[chosen]), label)
+    backward = _first_backward_ns(trace, step)
+    if backward is None:
+        return None
+    return _HostForward(intervals.single(step.cpu_start_ns, backward), "everything before backward")
+
+
+def _first_backward_ns(trace: RankTrace, step: Step) -> int | None:
+    recording = trace.recording
+    chosen = recording.named(
+        recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION),
+        lambda name: name in _BACKWARD or name.startswith("autograd::engine::evaluate_function"),
+    )
+    starts = recording.events.start_ns[chosen]
+    starts = starts[(starts >= step.cpu_start_ns) & (starts < step.cpu_end_ns)]
+    return int(starts.min()) if len(starts) else None
+
+
+def _device_span(trace: RankTrace, host: Spans) -> tuple[int, int] | None:
+    events = trace.recording.events
+    if not trace.has_gpu:
+        return int(host[0, 0]), int(host[-1, 1])
+    launched = np.flatnonzero(trace.launch != MISSING)
+    launch = trace.launch[launched]
+    inside = intervals.contains(host, events.start_ns[launch]) & (events.lane[launch] == trace.steps.main_lane)
+    chosen = launched[inside]
+    if not len(chosen):
+        return None
+    return int(events.start_ns[chosen].min()), int(events.end_ns[chosen].max())
+
+
+def _launched_in(part: RankCollective, host: Spans) -> bool:
+    return bool(intervals.contains(host, np.array([part.launch_ns], dtype=np.int64))[0])
+
+
+def _spans_of(parts: list[RankCollective]) -> Spans:
+    bounds = np.array([(part.start_ns, part.end_ns) for part in parts], dtype=np.int64).reshape(-1, 2)
+    return intervals.union(bounds[:, 0], bounds[:, 1])
+
+
+def _largest(parts: list[RankCollective], span: tuple[int, int]) -> LargestCollective | None:
+    def inside(part: RankCollective) -> int:
+        return max(0, min(part.end_ns, span[1]) - max(part.start_ns, span[0]))
+
+    if not parts or span[1] <= span[0]:
+        return None
+    largest = max(parts, key=lambda part: (inside(part), part.launch_ns))
+    return LargestCollective(
+        name=largest.label or largest.operation, share=inside(largest) / (span[1] - span[0])
+    )

@@ -1,0 +1,110 @@
+"""What step time would be freed if a group of ranks came with the next rank: an upper bound.
+
+A wait for the group counts for another rank only where it held that rank up: something was queued behind
+the collective when it ended, or the host stood in a synchronising call. Where the rank's host had not got
+further anyway, the device would have idled just as long. The other rank that gains least bounds the step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceinsight.analyses.stragglers.arrivals import Arrivals
+from traceinsight.base import intervals
+from traceinsight.base.intervals import Spans
+from traceinsight.trace.activity import Activity
+from traceinsight.trace.collectives import communication_kernels
+from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
+from traceinsight.trace.trace_set import TraceSet
+
+BOUNDING_QUANTILE = 0.1
+"""The step is bound by the rank that gains least; with many ranks the lowest tenth stands for it, so that
+one rank with a damaged capture does not hide a straggler."""
+
+_SYNCHRONISES = re.compile(r"Synchronize")
+_END_SLACK_NS = 5_000
+"""Ends of one collective differ by some microseconds between ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    """What is needed of one rank to see whether a collective held it up."""
+
+    offset_ns: int
+    compute: Spans
+    is_gpu: bool
+    start_ns: Int64  # of GPU events that are no communication, ascending
+    launch_ns: Int64  # of the same events; MISSING if not recorded
+    synchronising: Spans
+
+    def held_ns(self, begin_ns: Int64, end_ns: Int64, released_ns: Int64) -> int:
+        """How long the waits [begin, end) held this rank up, given when each collective released it."""
+        held = self.held_at(released_ns)
+        return intervals.measure(
+            intervals.subtract(intervals.union(begin_ns[held], end_ns[held]), self.compute)
+        )
+
+    def held_at(self, ends_ns: Int64) -> NDArray[np.bool_]:
+        """Whether something waited for each of these ends (own clock)."""
+        if not self.is_gpu:
+            return ~intervals.contains(self.compute, ends_ns)
+        blocked = intervals.contains(self.synchronising, ends_ns)
+        if not len(self.start_ns):
+            return blocked
+        following = np.searchsorted(self.start_ns, ends_ns - _END_SLACK_NS, side="left")
+        exists = following < len(self.start_ns)
+        launch = self.launch_ns[np.minimum(following, len(self.start_ns) - 1)]
+        queued = exists & ((launch == MISSING) | (launch <= ends_ns))
+        return np.asarray(blocked | queued)
+
+
+class FreedTime:
+    """Answers :meth:`ceiling_ns` for many groups over the same traces."""
+
+    def __init__(self, trace_set: TraceSet, activity: Mapping[int, Activity]) -> None:
+        self._ranks = {
+            trace.rank: _rank(trace, activity[trace.rank], trace_set.offset_ns(trace.rank))
+            for trace in trace_set.ranks
+        }
+
+    def ceiling_ns(self, arrivals: Arrivals, group: Sequence[int]) -> float:
+        """Step time freed at best if ``group`` arrived with the last of the other ranks."""
+        gaps = arrivals.gaps_ns(group)
+        late = gaps > 0
+        others = [rank for rank in arrivals.ranks if rank not in group]
+        if not late.any() or not others:
+            return 0.0
+        end = arrivals.latest_ns(group)
+        freed = []
+        for rank in others:
+            released = arrivals.ends_ns[:, arrivals.ranks.index(rank)]
+            if not np.isnan(released).all():
+                waited = late & ~np.isnan(released)
+                shift = arrivals.origin_ns + self._ranks[rank].offset_ns
+                columns = [(column[waited]).astype(np.int64) + shift for column in (end - gaps, end, released)]
+                freed.append(self._ranks[rank].held_ns(*columns))
+        return float(np.quantile(freed, BOUNDING_QUANTILE, method="lower")) if freed else 0.0
+
+
+def _rank(trace: RankTrace, activity: Activity, offset_ns: int) -> _Rank:
+    recording = trace.recording
+    # One collective queued behind another is held up only if the last of them holds up something else.
+    gpu = np.setdiff1d(recording.of_kind(*GPU_WORK), communication_kernels(recording), assume_unique=True)
+    launch = trace.launch[gpu]
+    calls = recording.named(
+        recording.of_kind(EventKind.RUNTIME), lambda name: _SYNCHRONISES.search(name) is not None
+    )
+    return _Rank(
+        offset_ns=offset_ns,
+        compute=activity.compute,
+        is_gpu=trace.has_gpu,
+        start_ns=recording.events.start_ns[gpu],
+        launch_ns=np.where(launch == MISSING, MISSING, recording.events.start_ns[launch]),
+        synchronising=intervals.union(recording.events.start_ns[calls], recording.events.end_ns[calls]),
+    )

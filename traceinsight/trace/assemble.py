@@ -1,0 +1,134 @@
+"""From recordings to a ``TraceSet``: derive per rank, match across ranks, put all on one clock."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from typing import TypeVar
+
+from traceinsight.base.collective_names import SYNCHRONISING
+from traceinsight.base.notes import DataNote
+from traceinsight.trace.annotations import AnnotationIndex
+from traceinsight.trace.clocks import ClockOffset, Meeting, estimate_offsets
+from traceinsight.trace.collectives import find_collectives
+from traceinsight.trace.launches import launch_of_gpu_events
+from traceinsight.trace.matching import Match, match_collectives
+from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.recording import Recording
+from traceinsight.trace.steady_state import steady_steps
+from traceinsight.trace.steps import find_steps
+from traceinsight.trace.trace_set import MatchedCollective, TraceSet
+
+
+T = TypeVar("T")
+
+
+def derive_rank(recording: Recording, rank: int) -> RankTrace:
+    """Everything that follows from one rank alone."""
+    launch = launch_of_gpu_events(recording)
+    annotations = AnnotationIndex(recording)
+    steps = find_steps(recording, launch)
+    collectives = find_collectives(recording, launch, annotations, steps)
+    return RankTrace(rank, recording, launch, annotations, steps, collectives)
+
+
+def assemble(
+    recordings: Sequence[Recording],
+    *,
+    manifest: Mapping[str, object] | None = None,
+    notes: Sequence[DataNote] = (),
+) -> TraceSet:
+    """Build the trace set of one run.
+
+    Raises:
+        ValueError: If ``recordings`` is empty or two of them claim the same rank.
+
+    """
+    ranks, rank_notes = _numbered(recordings)
+    traces = tuple(derive_rank(recording, rank) for rank, recording in sorted(ranks.items()))
+    matches = match_collectives({trace.rank: trace.collectives for trace in traces})
+    clocks = estimate_offsets([trace.rank for trace in traces], _meetings(matches))
+    world_size = _agreed([trace.recording.world_size for trace in traces])
+    matched = tuple(_on_common_clock(match, clocks, world_size) for match in matches)
+    steps, dropped, step_notes = steady_steps(traces)
+    return TraceSet(
+        ranks=traces,
+        world_size=world_size,
+        missing_ranks=tuple(sorted(set(range(world_size or 0)) - set(ranks))),
+        backend=_agreed([trace.recording.backend for trace in traces]),
+        device=_device(traces),
+        steps=steps,
+        dropped_steps=dropped,
+        step_source=_agreed([trace.steps.source for trace in traces]) or "none",
+        clocks=clocks,
+        collectives=matched,
+        manifest=manifest,
+        notes=(*notes, *rank_notes, *step_notes, *(note for trace in traces for note in trace.recording.notes)),
+    )
+
+
+def _numbered(recordings: Sequence[Recording]) -> tuple[dict[int, Recording], list[DataNote]]:
+    """Every recording under a rank; the unranked ones take the free numbers from 0 up, and that is noted."""
+    if not recordings:
+        raise ValueError("a trace set needs at least one recording")
+    ranks: dict[int, Recording] = {}
+    for recording in recordings:
+        if recording.rank is not None:
+            if recording.rank in ranks:
+                raise ValueError(f"two recordings claim rank {recording.rank}")
+            ranks[recording.rank] = recording
+    notes = []
+    free = (number for number in range(len(recordings) + len(ranks)) if number not in set(ranks))
+    for recording in [one for one in recordings if one.rank is None]:
+        rank = next(free)
+        ranks[rank] = replace(recording, _cache={})
+        message = f"Nothing in the file or its name tells the rank; it is shown as rank {rank}."
+        notes.append(DataNote("warning", "rank-unknown", message, rank, recording.file))
+    return ranks, notes
+
+
+def _agreed(values: Sequence[T | None]) -> T | None:
+    """The most frequent known value."""
+    known = Counter(value for value in values if value is not None)
+    return known.most_common(1)[0][0] if known else None
+
+
+def _device(traces: Sequence[RankTrace]) -> str | None:
+    """The GPU the ranks ran on: the device their kernels name, else the only kind there is."""
+    names = []
+    for trace in traces:
+        used = {lane.device for lane in trace.recording.lanes if lane.device is not None}
+        by_ordinal = {device.ordinal: device.name for device in trace.recording.devices}
+        names += [by_ordinal[ordinal] for ordinal in used if ordinal in by_ordinal]
+        if not used and not trace.has_gpu:
+            names.append("CPU")
+    return _agreed(names)
+
+
+def _meetings(matches: Sequence[Match]) -> list[Meeting]:
+    return [
+        Meeting(tuple(match.parts), tuple(part.end_ns for part in match.parts.values()))
+        for match in matches
+        if match.operation in SYNCHRONISING and len(match.parts) > 1
+    ]
+
+
+def _on_common_clock(
+    match: Match, clocks: Mapping[int, ClockOffset], world_size: int | None
+) -> MatchedCollective:
+    expected = match.group if match.group is not None else range(world_size or len(clocks))
+    shift = {rank: clocks[rank].offset_ns or 0 for rank in match.parts}
+    return MatchedCollective(
+        operation=match.operation,
+        label=match.label,
+        phase=match.phase,
+        step=match.step,
+        group=match.group,
+        ranks=tuple(match.parts),
+        members=tuple(match.parts.values()),
+        starts_ns=tuple(part.start_ns - shift[rank] for rank, part in match.parts.items()),
+        ends_ns=tuple(part.end_ns - shift[rank] for rank, part in match.parts.items()),
+        absent_ranks=tuple(sorted(set(expected) - set(match.parts))),
+    )

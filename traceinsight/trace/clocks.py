@@ -1,0 +1,139 @@
+"""How far the ranks' clocks run apart, from the ends of collectives no member can leave early."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_REFINEMENTS = 8
+"""Rounds of alternating medians; the start from a spanning tree is close, so few are needed."""
+
+RESIDUAL_QUANTILE = 0.9
+"""The residual is this quantile of the disagreement: what a single claim must beat to be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockOffset:
+    """A rank's clock minus the reference clock. None: no collective ties the rank to the reference.
+
+    ``residual_ns`` is the 90 % quantile of how far the rank's collective ends then still are from those of
+    the other members: clock error plus real differences at the end of a collective.
+    """
+
+    rank: int
+    offset_ns: int | None
+    residual_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """The ends of one synchronising collective, on each member's own clock."""
+
+    ranks: tuple[int, ...]
+    ends_ns: tuple[int, ...]
+
+
+def estimate_offsets(ranks: Sequence[int], meetings: Sequence[Meeting]) -> dict[int, ClockOffset]:
+    """Offsets that make the ends of the same collective agree.
+
+    The reference is the rank whose clock is closest to the median of all (ties: the lowest rank), so one
+    rank with a wrong clock gets the whole offset. Medians throughout: a few wrong pairs move nothing.
+    """
+    groups = _by_members(meetings)
+    offset = _refine(_spanning_offsets(groups), groups)
+    if offset:
+        middle = float(np.median(list(offset.values())))
+        reference = min(offset, key=lambda rank: (abs(offset[rank] - middle), rank))
+        shift = offset[reference]
+        offset = {rank: value - shift for rank, value in offset.items()}
+    residual = _residuals(offset, groups)
+    return {
+        rank: ClockOffset(
+            rank,
+            round(offset[rank]) if rank in residual else None,
+            round(residual[rank]) if rank in residual else None,
+        )
+        for rank in ranks
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """All meetings of the same members.
+
+    ``ends_ns`` has shape (n_meetings, n_members), each row relative to its first member: differences of
+    epoch nanoseconds fit a float64 exactly, the epoch itself does not.
+    """
+
+    ranks: tuple[int, ...]
+    ends_ns: NDArray[np.float64]
+
+
+def _by_members(meetings: Sequence[Meeting]) -> list[_Group]:
+    rows: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+    for meeting in meetings:
+        if len(meeting.ranks) > 1:
+            rows[meeting.ranks].append(meeting.ends_ns)
+    groups = []
+    for ranks in sorted(rows, key=lambda ranks: (-len(rows[ranks]), ranks)):
+        ends = np.array(rows[ranks], dtype=np.int64)
+        groups.append(_Group(ranks, (ends - ends[:, :1]).astype(np.float64)))
+    return groups
+
+
+def _spanning_offsets(groups: Sequence[_Group]) -> dict[int, float]:
+    """Median differences, followed from the largest group outwards.
+
+    Ranks that no chain of groups ties to the first are left out: their clocks cannot be compared.
+    """
+    if not groups:
+        return {}
+    offset = {groups[0].ranks[0]: 0.0}
+    pending = list(groups)
+    while True:
+        group = next((one for one in pending if any(rank in offset for rank in one.ranks)), None)
+        if group is None:
+            return offset
+        pending.remove(group)
+        steps = dict(zip(group.ranks, np.median(group.ends_ns, axis=0).tolist(), strict=True))
+        known = next(rank for rank in group.ranks if rank in offset)
+        for rank in group.ranks:
+            offset.setdefault(rank, offset[known] + steps[rank] - steps[known])
+
+
+def _aligned(group: _Group, offset: dict[int, float]) -> NDArray[np.float64]:
+    return group.ends_ns - np.array([offset.get(rank, np.nan) for rank in group.ranks])
+
+
+def _refine(offset: dict[int, float], groups: Sequence[_Group]) -> dict[int, float]:
+    """Move every clock by its median distance from the median member, a few times."""
+    tied = [group for group in groups if all(rank in offset for rank in group.ranks)]
+    for _ in range(_REFINEMENTS):
+        distances: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
+        for group in tied:
+            aligned = _aligned(group, offset)
+            from_median = aligned - np.median(aligned, axis=1, keepdims=True)
+            for position, rank in enumerate(group.ranks):
+                distances[rank].append(from_median[:, position])
+        for rank, values in distances.items():
+            offset[rank] += float(np.median(np.concatenate(values)))
+    return offset
+
+
+def _residuals(offset: dict[int, float], groups: Sequence[_Group]) -> dict[int, float]:
+    distances: dict[int, list[NDArray[np.float64]]] = defaultdict(list)
+    for group in groups:
+        if not all(rank in offset for rank in group.ranks):
+            continue
+        aligned = _aligned(group, offset)
+        for position, rank in enumerate(group.ranks):
+            others = np.median(np.delete(aligned, position, axis=1), axis=1)
+            distances[rank].append(np.abs(aligned[:, position] - others))
+    return {
+        rank: float(np.quantile(np.concatenate(values), RESIDUAL_QUANTILE))
+        for rank, values in distances.items()
+    }

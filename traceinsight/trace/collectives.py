@@ -1,0 +1,163 @@
+"""The collectives one rank took part in, from kernels (NCCL, RCCL, ...) or from gloo's annotations."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceinsight.base.collective_names import (
+    UNKNOWN,
+    element_bytes,
+    is_communication_kernel,
+    operation_of,
+)
+from traceinsight.base.labels import Phase, is_payload_label, without_batch_index
+from traceinsight.trace.annotations import AnnotationIndex
+from traceinsight.trace.rank_trace import RankCollective
+from traceinsight.trace.recording import MISSING, CommArgs, EventKind, Int64, Recording
+from traceinsight.trace.steps import Steps
+
+_BACKEND_PREFIXES = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:")
+_NO_ARGS = CommArgs()
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the code around a launch says about a collective."""
+
+    operation: str = UNKNOWN
+    label: str | None = None
+    args: CommArgs = _NO_ARGS
+
+
+def communication_kernels(recording: Recording) -> Int64:
+    """Indices of the kernels that move data between GPUs, ascending in time."""
+    return recording.named(recording.of_kind(EventKind.KERNEL), is_communication_kernel)
+
+
+def find_collectives(
+    recording: Recording, launch: Int64, annotations: AnnotationIndex, steps: Steps
+) -> tuple[RankCollective, ...]:
+    """All collectives of one rank in order of launch."""
+    if recording.has_gpu_work:
+        chosen = communication_kernels(recording)
+        source = np.where(launch[chosen] != MISSING, launch[chosen], chosen)
+    else:
+        chosen = backend_annotations(recording)
+        source = _issuing_operators(recording, chosen)
+    phases = phases_of(recording, annotations, steps, source)
+    found = [
+        _collective(recording, steps, event, origin, phase, _context(recording, annotations, origin))
+        for event, origin, phase in zip(chosen.tolist(), source.tolist(), phases, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda one: (one.launch_ns, one.start_ns, one.event)))
+
+
+def phases_of(
+    recording: Recording, annotations: AnnotationIndex, steps: Steps, source: Int64
+) -> list[Phase]:
+    """The phase of the step in which each of the ``source`` events (launches, CPU operators) starts.
+
+    The thread's own innermost phase annotation decides; a thread without one (autograd's) is in the phase
+    that the main thread is in at that moment.
+    """
+    events = recording.events
+    moments = events.start_ns[source]
+    own = annotations.phases_at(events.lane[source].astype(np.int64), moments)
+    main = np.full(len(source), MISSING if steps.main_lane is None else steps.main_lane, dtype=np.int64)
+    around = annotations.phases_at(main, moments)
+    return [mine or there or "other" for mine, there in zip(own, around, strict=True)]
+
+
+def backend_annotations(recording: Recording) -> Int64:
+    """Indices of the ``gloo:*`` annotations and their like: a collective as its worker thread ran it."""
+    annotations = recording.of_kind(EventKind.ANNOTATION)
+    return recording.named(annotations, lambda name: name.startswith(_BACKEND_PREFIXES))
+
+
+def _issuing_operators(recording: Recording, chosen: Int64) -> Int64:
+    """The ``c10d::*`` operator that queued each of the chosen annotations; itself where none is recorded.
+
+    Gloo's threads take work in the order it was queued, so each annotation belongs to the oldest operator
+    of its kind that has started and is not taken yet.
+    """
+    queues: dict[str, deque[int]] = defaultdict(deque)
+    operators = recording.of_kind(EventKind.CPU_OP)
+    for event in recording.named(operators, lambda name: name.startswith("c10d::")).tolist():
+        queues[operation_of(recording.name_of(event))].append(event)
+    start = recording.events.start_ns
+    source = chosen.copy()
+    for position, event in enumerate(chosen.tolist()):
+        queue = queues[operation_of(recording.name_of(event))]
+        if queue and start[queue[0]] <= start[event]:
+            source[position] = queue.popleft()
+    return source
+
+
+def _collective(
+    recording: Recording, steps: Steps, event: int, source: int, phase: Phase, context: _Context
+) -> RankCollective:
+    events = recording.events
+    args = recording.comm_args.get(event, _NO_ARGS)
+    size = element_bytes(args.dtype) or element_bytes(context.args.dtype)
+    start = int(events.start_ns[event])
+    return RankCollective(
+        event=event,
+        operation=_operation(args, context, recording.name_of(event)),
+        label=context.label,
+        phase=phase,
+        step=_step_number(steps, int(steps.of_event[source])),
+        start_ns=start,
+        end_ns=start + int(events.dur_ns[event]),
+        launch_ns=int(events.start_ns[source]),
+        group=args.group_ranks,
+        group_name=args.group_name,
+        sequence=args.sequence,
+        in_bytes=_bytes(args.in_elements, context.args.in_elements, size),
+        out_bytes=_bytes(args.out_elements, context.args.out_elements, size),
+        in_split=args.in_split,
+        dtype=args.dtype or context.args.dtype,
+    )
+
+
+def _bytes(own: int | None, around: int | None, element_size: int | None) -> int | None:
+    elements = around if own is None else own
+    return None if elements is None or element_size is None else elements * element_size
+
+
+def _operation(args: CommArgs, context: _Context, kernel_name: str) -> str:
+    """Arguments say most, then the annotation around the launch, then the kernel's name.
+
+    A SendRecv kernel that nothing else explains is an all-to-all: TorchRec's exchanges look like that.
+    """
+    for text in (args.collective, context.operation, kernel_name):
+        operation = operation_of(text) if text else UNKNOWN
+        if operation != UNKNOWN:
+            explained = text is not kernel_name
+            return "all_to_all" if operation == "send_recv" and not explained else operation
+    return UNKNOWN
+
+
+def _context(recording: Recording, annotations: AnnotationIndex, source: int) -> _Context:
+    events = recording.events
+    lane, moment = int(events.lane[source]), int(events.start_ns[source])
+    operation, label, args = UNKNOWN, None, _NO_ARGS
+    for event in annotations.enclosing(lane, moment):
+        name = recording.name_of(event)
+        if name.startswith(_BACKEND_PREFIXES):
+            if operation == UNKNOWN:
+                operation, args = operation_of(name), recording.comm_args.get(event, _NO_ARGS)
+        elif label is None and is_payload_label(name):
+            label = without_batch_index(name)
+    return _Context(operation, label, args)
+
+
+def _step_number(steps: Steps, index: int) -> int:
+    numbers = steps.steps
+    if not numbers:
+        return 0
+    if index < 0:
+        return numbers[0].number - 1
+    return numbers[index].number if index < len(numbers) else numbers[-1].number + 1

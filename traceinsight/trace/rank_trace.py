@@ -1,0 +1,60 @@
+"""One rank: what was recorded, and what follows from it alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from traceinsight.base.labels import Phase
+from traceinsight.trace.annotations import AnnotationIndex
+from traceinsight.trace.recording import Int64, Recording
+from traceinsight.trace.steps import Step, Steps
+
+
+@dataclass(frozen=True, slots=True)
+class RankCollective:
+    """One rank's part in one collective, on the rank's own clock.
+
+    ``in_bytes`` is what the rank puts in, ``out_bytes`` what it gets; None where not recorded. ``group`` is
+    None when the arguments that name it are missing. ``step`` is a step number; one below the first or above
+    the last captured step means that the launch lies outside the capture.
+    """
+
+    event: int
+    operation: str
+    label: str | None
+    phase: Phase
+    step: int
+    start_ns: int
+    end_ns: int
+    launch_ns: int
+    group: tuple[int, ...] | None
+    group_name: str | None
+    sequence: int | None
+    in_bytes: int | None
+    out_bytes: int | None
+    in_split: tuple[int, ...] | None
+    dtype: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RankTrace:
+    """A recording with its launches, steps and collectives.
+
+    ``launch`` has shape (n_events,): the runtime call behind each GPU event, ``MISSING`` elsewhere.
+    """
+
+    rank: int
+    recording: Recording
+    launch: Int64
+    annotations: AnnotationIndex
+    steps: Steps
+    collectives: tuple[RankCollective, ...]
+
+    @property
+    def has_gpu(self) -> bool:
+        """Whether the rank recorded any GPU work; otherwise its CPU threads are the device."""
+        return self.recording.has_gpu_work
+
+    def step(self, number: int) -> Step | None:
+        """The step of that number, or None if this rank did not capture it."""
+        return next((step for step in self.steps.steps if step.number == number), None)

@@ -1,0 +1,95 @@
+"""Which captured steps stand for the job, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from traceinsight.base.notes import DataNote
+from traceinsight.base.statistics import median
+from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.recording import EventKind
+from traceinsight.trace.trace_set import DroppedStepNote
+
+SLOW_STEP_FACTOR = 2.0
+"""A step longer than this times the median step is an outlier (checkpoint, evaluation, profiler start)."""
+
+FIRST_STEP_FACTOR = 1.5
+"""The first captured step often pays for the profiler's start: dropped from this ratio to the later ones."""
+
+LOST_KERNEL_SHARE = 0.05
+"""A step is dropped when more than this share of its launches has no GPU event (buffer overrun)."""
+
+
+def steady_steps(
+    traces: Sequence[RankTrace],
+) -> tuple[tuple[int, ...], tuple[DroppedStepNote, ...], tuple[DataNote, ...]]:
+    """The step numbers to analyse, the dropped ones with reasons, and notes on steps that had to stay."""
+    durations = _durations_ns(traces)
+    dropped = _outliers(durations)
+    lost = {number: share for number in durations if (share := _lost_share(traces, number)) > 0}
+    for number, share in lost.items():
+        if share > LOST_KERNEL_SHARE and number not in dropped:
+            dropped[number] = f"{share:.0%} of its launches have no GPU event (the profiler lost them)"
+    steps = tuple(number for number in durations if number not in dropped)
+    notes: list[DataNote] = []
+    if not steps and durations:
+        steps, dropped = tuple(durations), {}
+        notes.append(
+            DataNote("warning", "no-clean-step", "Every captured step lost kernels; all are analysed anyway.")
+        )
+    drops = tuple(DroppedStepNote(number, reason) for number, reason in sorted(dropped.items()))
+    return steps, drops, tuple(notes)
+
+
+def _durations_ns(traces: Sequence[RankTrace]) -> dict[int, float]:
+    """Step number -> the longest of its windows over the ranks, in order of time.
+
+    The longest, because a step is over for the job when its last rank is done.
+    """
+    found: dict[int, list[int]] = {}
+    for trace in traces:
+        for step in trace.steps.steps:
+            start, end = step.window_ns
+            found.setdefault(step.number, []).append(end - start)
+    return {number: float(max(found[number])) for number in sorted(found)}
+
+
+def _outliers(durations: dict[int, float]) -> dict[int, str]:
+    dropped: dict[int, str] = {}
+    if len(durations) < 2:
+        return dropped
+    typical = median(list(durations.values()))
+    for number, duration in durations.items():
+        if duration > SLOW_STEP_FACTOR * typical:
+            dropped[number] = f"{duration / 1e6:.0f} ms against a median step of {typical / 1e6:.0f} ms"
+    first, *later = durations
+    rest = median([durations[number] for number in later])
+    if first not in dropped and durations[first] > FIRST_STEP_FACTOR * rest:
+        dropped[first] = (
+            f"first captured step: {durations[first] / 1e6:.0f} ms against {rest / 1e6:.0f} ms later"
+        )
+    return dropped
+
+
+def _lost_share(traces: Sequence[RankTrace], number: int) -> float:
+    """The worst rank's share of kernel launches in the step that no GPU event answers."""
+    worst = 0.0
+    for trace in traces:
+        if not trace.has_gpu:
+            continue
+        index = next((at for at, step in enumerate(trace.steps.steps) if step.number == number), None)
+        if index is None:
+            continue
+        recording = trace.recording
+        runtime = recording.of_kind(EventKind.RUNTIME)
+        runtime = runtime[trace.steps.of_event[runtime] == index]
+        launches = recording.named(runtime, _launches_kernel)
+        if len(launches):
+            worst = max(worst, 1 - float(np.isin(launches, trace.launch).mean()))
+    return worst
+
+
+def _launches_kernel(name: str) -> bool:
+    return "LaunchKernel" in name or "ModuleLaunch" in name

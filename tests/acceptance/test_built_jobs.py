@@ -59,56 +59,57 @@ def assert_exact_collectives(job: Job, diagnosis: Any, tolerance: int = 0) -> in
     return len(whole)
 
 
-class TestLateRank:
+@pytest.fixture(scope="module", params=[True, False], ids=["with arguments", "without arguments"])
+def late_job(request: pytest.FixtureRequest) -> Job:
     """Rank 1 does 2 ms more lookup work before each all-to-all: three times per step."""
+    return JobBuilder(late=LATE_1, arguments=request.param).build()
 
-    @pytest.fixture(scope="class", params=[True, False], ids=["with arguments", "without arguments"])
-    def job(self, request: pytest.FixtureRequest) -> Job:
-        return JobBuilder(late=LATE_1, arguments=request.param).build()
 
-    @pytest.fixture(scope="class")
-    def diagnosis(self, job: Job, diagnose: Diagnose, tmp_path_factory: pytest.TempPathFactory) -> Any:
-        return diagnose(job.write(tmp_path_factory.mktemp("late")))
+@pytest.fixture(scope="module")
+def late_answer(late_job: Job, diagnose: Diagnose, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return diagnose(late_job.write(tmp_path_factory.mktemp("late")))
 
-    def test_that_rank_and_no_other_is_blamed_with_2_ms(self, diagnosis: Any) -> None:
-        assert blamed(diagnosis) == [[1]]
-        lateness = diagnosis.stragglers[0].lateness_ns
+
+class TestLateRank:
+    def test_that_rank_and_no_other_is_blamed_with_2_ms(self, late_answer: Any) -> None:
+        assert blamed(late_answer) == [[1]]
+        lateness = late_answer.stragglers[0].lateness_ns
         assert lateness.expected == pytest.approx(2 * MS, rel=0.02)
         assert lateness.low <= lateness.expected <= lateness.high
-        assert rules(diagnosis)[0] == "straggler"
-        assert diagnosis.findings[0].ranks == [1]
+        assert rules(late_answer)[:1] == ["straggler"]
+        assert late_answer.findings[0].ranks == [1]
 
-    def test_its_ceiling_is_three_times_2_ms(self, diagnosis: Any) -> None:
+    def test_its_ceiling_is_three_times_2_ms(self, late_answer: Any) -> None:
         # With rank 1 the step takes 18 262 us, without it 12 259 us.
-        assert diagnosis.stragglers[0].ceiling_ns == pytest.approx(6 * MS, rel=0.05)
+        assert late_answer.stragglers[0].ceiling_ns == pytest.approx(6 * MS, rel=0.05)
 
-    def test_it_is_late_in_every_step(self, diagnosis: Any) -> None:
-        entry = diagnosis.stragglers[0]
-        assert entry.steps_late == entry.steps_judged == len(diagnosis.run.steps)
+    def test_it_is_late_in_every_step(self, late_answer: Any) -> None:
+        entry = late_answer.stragglers[0]
+        assert entry.steps_late == entry.steps_judged == len(late_answer.run.steps)
         assert entry.persistence == "persistent"
         assert entry.behind_median_ns == pytest.approx(2 * MS, rel=0.02)
 
-    def test_transfer_and_waits_are_exact(self, job: Job, diagnosis: Any) -> None:
+    def test_transfer_and_waits_are_exact(self, late_job: Job, late_answer: Any) -> None:
         # Four collectives per step; the clocks agree, so nothing is corrected.
-        assert assert_exact_collectives(job, diagnosis) >= 4 * (len(diagnosis.run.steps) - 1)
+        assert assert_exact_collectives(late_job, late_answer) >= 4 * (len(late_answer.run.steps) - 1)
 
-    def test_waiting_is_exposed_wait_on_the_others_only(self, job: Job, diagnosis: Any) -> None:
-        rows = by_rank_and_step(diagnosis.partition)
-        seen = [key for key in rows if key[1] in job.closed_steps]
+    def test_waiting_is_exposed_wait_on_the_others_only(self, late_job: Job, late_answer: Any) -> None:
+        rows = by_rank_and_step(late_answer.partition)
+        seen = [key for key in rows if key[1] in late_job.closed_steps]
         assert len(seen) >= 2 * 4
         for rank, step in seen:
-            truth = job.partition(rank, step)
+            truth = late_job.partition(rank, step)
             assert rows[rank, step].exposed_comm_wait_ns == truth["wait"]
             assert rows[rank, step].exposed_comm_transfer_ns == truth["transfer"]
             assert rows[rank, step].compute_ns == truth["compute"]
             assert rows[rank, step].exposed_copy_ns == truth["copy"]
             assert rows[rank, step].idle_ns == truth["idle"]
 
-    def test_forward_share_is_exact(self, job: Job, diagnosis: Any) -> None:
+    def test_forward_share_is_exact(self, late_job: Job, late_answer: Any) -> None:
         # Rank 0: 2101 us of 6103 us; rank 1: 100 us of 6103 us.
-        assert len(diagnosis.forward) >= 2 * 4
-        for row in diagnosis.forward:
-            span, comm = job.forward(row.rank, row.step)
+        assert len(late_answer.forward) >= 2 * 4
+        for row in late_answer.forward:
+            span, comm = late_job.forward(row.rank, row.step)
             assert (row.span_ns, row.comm_ns, row.exposed_comm_ns) == (span, comm, comm)
             assert row.exposed_wait_ns == comm - 100 * US
             assert row.exposed_transfer_ns == 100 * US
@@ -264,8 +265,8 @@ class TestIdleCauses:
         job = JobBuilder(input_delay_ns=dict.fromkeys(range(4), 20 * MS)).build()
         diagnosis = diagnose_job(job)
         for row in self.steady(job, diagnosis):
-            assert row.idle_by_cause_ns["input"] >= 0.95 * row.idle_ns
-        assert rules(diagnosis)[0] == "input-bound"
+            assert row.idle_by_cause_ns.get("input", 0) >= 0.95 * row.idle_ns
+        assert rules(diagnosis)[:1] == ["input-bound"]
         assert diagnosis.stragglers == []
 
     def test_a_stream_synchronisation_is_host_sync(self, diagnose_job: Diagnose) -> None:
@@ -273,7 +274,7 @@ class TestIdleCauses:
         job = JobBuilder(sync_stall_ns=3 * MS).build()
         diagnosis = diagnose_job(job)
         for row in self.steady(job, diagnosis):
-            assert row.idle_by_cause_ns["host_sync"] >= 0.9 * row.idle_ns
+            assert row.idle_by_cause_ns.get("host_sync", 0) >= 0.9 * row.idle_ns
         assert "host-bound" in rules(diagnosis)
         assert "input-bound" not in rules(diagnosis)
 
@@ -295,7 +296,7 @@ class TestExposedAllToAll:
         # 5 ms of 17.2 ms; everybody arrives together.
         job = JobBuilder(collectives=(KJT_A2A, self.SLOW, *DEFAULT_COLLECTIVES[2:])).build()
         diagnosis = diagnose_job(job)
-        assert rules(diagnosis)[0] == "exposed-all-to-all"
+        assert rules(diagnosis)[:1] == ["exposed-all-to-all"]
         assert diagnosis.stragglers == []
         gain = diagnosis.findings[0].gain
         assert gain.kind == "ceiling"

@@ -76,9 +76,9 @@ def _same_waits(collective: Any, meeting: Meeting, tolerance: int) -> bool:
 
 
 def test_the_advice_is_about_lateness_before_it_is_about_bytes(diagnosis: Any) -> None:
-    assert rules(diagnosis)[0] == "straggler"
+    assert rules(diagnosis)[:1] == ["straggler"]
     assert "exposed-all-to-all" not in rules(diagnosis)
-    assert diagnosis.roadmap[0].rule == "straggler"
+    assert [entry.rule for entry in diagnosis.roadmap][:1] == ["straggler"]
 
 
 def test_the_ceiling_is_what_the_group_holds_up_the_others(diagnosis: Any, truth: list[Meeting]) -> None:

@@ -88,14 +88,15 @@ def _cpu_ms(diagnosis: Any, rank: int, step: int) -> float:
     return next(t.cpu_ns for t in diagnosis.step_times if (t.rank, t.step) == (rank, step)) / 1e6
 
 
+@pytest.fixture(scope="module")
+def sleep_truth(corpus: Path) -> list[Meeting]:
+    traces = [RawTrace.read(path) for path in (corpus / SLEEP).iterdir()]
+    assert {t.rank: len(t.communication()) for t in traces} == {0: 13, 1: 13, 2: 12, 3: 13}
+    return [m for m in meetings(traces, tolerance=100_000) if len(m.members) == 4]
+
+
 class TestOneKernelFewerOnRank2:
     """Rank 2 holds 12 NCCL kernels and the others 13; correctly paired, ends agree within 72 us."""
-
-    @pytest.fixture(scope="class")
-    def truth(self, corpus: Path) -> list[Meeting]:
-        traces = [RawTrace.read(path) for path in (corpus / SLEEP).iterdir()]
-        assert {t.rank: len(t.communication()) for t in traces} == {0: 13, 1: 13, 2: 12, 3: 13}
-        return [m for m in meetings(traces, tolerance=100_000) if len(m.members) == 4]
 
     def test_matched_ends_agree_within_100_us(self, diagnose_corpus: Callable[..., Any]) -> None:
         clocks = diagnose_corpus(SLEEP).clocks
@@ -103,14 +104,16 @@ class TestOneKernelFewerOnRank2:
         assert all(abs(c.offset_ns) <= 100_000 and c.residual_ns <= 100_000 for c in clocks)
 
     def test_every_wait_is_one_that_the_files_show(
-        self, diagnose_corpus: Callable[..., Any], truth: list[Meeting]
+        self, diagnose_corpus: Callable[..., Any], sleep_truth: list[Meeting]
     ) -> None:
-        assert len(truth) == 12
+        assert len(sleep_truth) == 12
         matched = [c for c in diagnose_corpus(SLEEP).collectives if len(c.wait_ns) == 4]
         assert len(matched) >= 10
         for collective in matched:
             fits = [
-                m for m in truth if all(abs(collective.wait_ns[r] - m.wait(r)) <= 200_000 for r in range(4))
+                m
+                for m in sleep_truth
+                if all(abs(collective.wait_ns[r] - m.wait(r)) <= 200_000 for r in range(4))
             ]
             assert fits, collective
 

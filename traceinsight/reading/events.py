@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from traceinsight.reading import schema
 from traceinsight.reading.limits import Limits
 from traceinsight.reading.salvage import DECODE_ERRORS, end_of_value, salvage, soothe
@@ -35,8 +37,7 @@ class EventReader:
         arrays: How many event arrays were found.
         closed: Whether the last array was closed, that is, whether the text is complete.
         lost: Events that could not be read (at least).
-        repaired: Events that could be read after a repair of their own.
-        soothed: Whether whole blocks needed a repair (encoding, bare words).
+        repaired: Events that could be read after a repair of their text.
         first_problem: Offset of the first problem in the decompressed text.
         hopeless: Whether reading was given up because this cannot be a trace.
 
@@ -48,7 +49,6 @@ class EventReader:
         self.closed = True
         self.lost = 0
         self.repaired = 0
-        self.soothed = False
         self.first_problem: int | None = None
         self.hopeless = False
         self._limits = limits
@@ -215,10 +215,19 @@ class EventReader:
             self._emit(b"[" + repaired + b"]")
         except DECODE_ERRORS:
             return False
-        self.soothed = True
-        self._note_problem(next(i for i, (a, b) in enumerate(zip(text, repaired, strict=True)) if a != b))
+        self._count_repairs(text, repaired)
         self._drop(cuts[0])
         return True
+
+    def _count_repairs(self, text: bytes, repaired: bytes) -> None:
+        """Line ends between events are blanked, too, so blanks count only where nothing else was changed."""
+        before, after = np.frombuffer(text, np.uint8), np.frombuffer(repaired, np.uint8)
+        changed = np.flatnonzero((before != after) & ~np.isin(before, list(b"\t\n\r")))
+        if not len(changed):
+            changed = np.flatnonzero(before != after)[:1]
+        boundaries = [found.start() for found in _CUT.finditer(repaired)]
+        self.repaired += len(np.unique(np.searchsorted(boundaries, changed)))
+        self._note_problem(int(changed[0]))
 
     def _note_problem(self, offset: int) -> None:
         if self.first_problem is None:

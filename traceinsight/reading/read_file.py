@@ -162,12 +162,6 @@ def _reading_notes(reader: EventReader, stream: TextStream, header: Header) -> l
     if reader.repaired:
         message = f"{reader.repaired} events were read after repairing their text{where}."
         notes.append(_note("warning", "repaired-events", message, reader.repaired))
-    if reader.soothed:
-        notes.append(
-            _note(
-                "info", "repaired-text", f"Values or letters that JSON does not allow were read over{where}."
-            )
-        )
     if not header.complete and reader.closed and not stream.damage:
         notes.append(
             _note("warning", "broken-header", "The text around the events is broken JSON; read key by key.")

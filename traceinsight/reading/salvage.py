@@ -15,9 +15,11 @@ import msgspec
 
 from traceinsight.reading import schema
 
-# An event starts at a brace with a familiar first key, behind the brace that closed the one before.
+# An event starts at a brace with a familiar first key, behind a closing brace or a comma.
 # Possessive quantifiers throughout: without them a megabyte of blanks would be searched in quadratic time.
-_BOUNDARY = re.compile(rb'\}\s*+(?:,\s*+)?(?=\{\s*+"(?:ph|name|cat|ts|dur|pid|tid|args|id|bp|s)"\s*+:)')
+_BOUNDARY = re.compile(
+    rb'(?:\}\s*+(?:,\s*+)?|,\s*+)(?=\{\s*+"(?:ph|name|cat|ts|dur|pid|tid|args|id|bp|s)"\s*+:)'
+)
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
 _STRING_OR_WORD = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[A-Za-z+\-][\w/.+\-]*+', re.DOTALL)
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
@@ -28,6 +30,7 @@ _BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _CONTROL_TO_SPACE = bytes(32 if code < 32 else code for code in range(256))
 _MAX_JOINED_PIECES = 4
+_MAX_FAILURES = 2000  # per block; where so many repairs failed, the next would fail too
 _MAX_REPAIRED_BYTES = 1 << 20  # no event is longer; keeps the repairs' cost bounded on garbage
 
 DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
@@ -99,6 +102,8 @@ def _salvage_piece(text: bytes, starts: list[int], piece: int, final: bool, resu
     """Reads the event at ``starts[piece]`` and returns how many pieces it took."""
     start = starts[piece]
     repairs: tuple[Callable[[bytes], bytes], ...] = (bytes, soothe, _repair_name, _repair_quotes)
+    if result.lost > _MAX_FAILURES or text[start : start + 1] != b"{":
+        repairs = repairs[:1]
     for repair in repairs:
         for joined in range(1, _MAX_JOINED_PIECES + 1):
             after = piece + joined

@@ -16,9 +16,7 @@ def pair_halves(collector: Collector) -> int:
     halves = collector.halves
     if not halves:
         return 0
-    texts = [
-        bytes(half.ts) if type(half.ts) is msgspec.Raw else repr(half.ts).encode() for half in halves
-    ]
+    texts = [bytes(half.ts) if type(half.ts) is msgspec.Raw else repr(half.ts).encode() for half in halves]
     times, readable = timestamps.from_texts(texts)
     open_by_lane: dict[tuple[str, str], list[int]] = {}
     spans: list[schema.Span] = []

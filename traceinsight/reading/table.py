@@ -92,7 +92,9 @@ def _real_events(columns: Columns, collector: Collector) -> Flags:
 
 
 def _kinds(columns: Columns, collector: Collector) -> Int8:
-    by_category = np.array([kind_of_category(text) for text in collector.categories] or [EventKind.OTHER], dtype=np.int8)
+    by_category = np.array(
+        [kind_of_category(text) for text in collector.categories] or [EventKind.OTHER], dtype=np.int8
+    )
     kind: Int8 = by_category[columns.category] if len(columns.category) else np.zeros(0, dtype=np.int8)
     annotations = [number for text, number in collector.names.items() if is_annotation_name(text)]
     kind[(kind == EventKind.CPU_OP) & np.isin(columns.name, annotations)] = EventKind.ANNOTATION

@@ -105,7 +105,7 @@ def _from_decimal(text: bytes) -> tuple[int, bool]:
         micros = Decimal(text.decode("ascii"))
     except (InvalidOperation, UnicodeDecodeError):
         return 0, False
-    if not micros.is_finite() or abs(micros) > MAX_US:
+    if not micros.is_finite() or (micros and micros.adjusted() >= 16) or abs(micros) > MAX_US:
         return 0, False
     if micros.adjusted() < -6:  # far below a nanosecond; also keeps 1e-999999 from being expanded
         return 0, True

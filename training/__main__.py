@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 
 from training.config import Config, ConfigError, with_setting
-from training.launch import launch
+from training.launch import become
 from training.recipes import RECIPES, recipe
 
 
@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         config = functools.reduce(with_setting, options.settings, recipe(options.recipe))
         if "RANK" not in os.environ:
-            return launch(config.world_size, arguments)
+            become(config.world_size, arguments)
         _check_world(config)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -68,6 +68,10 @@ class ClickStream:
             yield self.batch(index)
             index += 1
 
+    def planted_scores(self, table: int) -> torch.Tensor:
+        """Return what each row of ``table`` adds to the logit of a click, [rows]."""
+        return self._scores[table]
+
     def batch(self, index: int) -> Batch:
         """Return batch ``index`` of this rank."""
         data, model = self._config.data, self._config.model
@@ -83,7 +87,7 @@ class ClickStream:
             ids = self._ids[table][torch.searchsorted(self._cumulative, drawn).clamp_(max=model.rows - 1)]
             values.append(ids)
             owner = torch.repeat_interleave(torch.arange(size), lengths[table])
-            score = torch.zeros(size).index_add_(0, owner, self._scores[table][ids])
+            score = torch.zeros(size).index_add_(0, owner, self.planted_scores(table)[ids])
             logits += score / lengths[table]
         labels = torch.bernoulli(torch.sigmoid(logits), generator=generator)
         sparse = KeyedJaggedTensor.from_lengths_sync(

@@ -8,22 +8,31 @@ import sys
 from collections.abc import Sequence
 
 
-def launch(processes: int, arguments: Sequence[str]) -> int:
-    """Run ``python -m training`` with ``arguments`` in ``processes`` ranks; return torchrun's exit status.
+def torchrun_command(processes: int, arguments: Sequence[str]) -> list[str]:
+    """Return the command of ``python -m training`` with ``arguments`` in ``processes`` ranks.
 
     torchrun picks a free port itself (port 0) and ends the other ranks when one fails.
     """
-    command = [sys.executable, "-m", "torch.distributed.run"]
-    command += [
-        "--nproc-per-node",
-        str(processes),
-        "--rdzv-backend",
-        "c10d",
-        "--rdzv-endpoint",
-        "127.0.0.1:0",
-    ]
-    command += ["--local-addr", "127.0.0.1", "--max-restarts", "0", "-m", "training", *arguments]
-    # Several ranks share the cores: one thread each, or they slow each other down. 99 silences Kineto's start
-    # and stop lines, which no lower level does.
-    environment = {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99", **os.environ}
-    return subprocess.run(command, env=environment, check=False).returncode
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
+    return [*command, "--max-restarts", "0", "-m", "training", *arguments]
+
+
+def rank_environment() -> dict[str, str]:
+    """Return the environment of the ranks: this process's, which wins, and what ranks on one machine need.
+
+    Several ranks share the cores: one thread each, or they slow each other down. 99 silences Kineto's start
+    and stop lines, which no lower level does.
+    """
+    return {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99", **os.environ}
+
+
+def become(processes: int, arguments: Sequence[str]) -> None:
+    """Replace this process by torchrun, so that a signal sent to it reaches the one who ends the ranks."""
+    os.execve(sys.executable, torchrun_command(processes, arguments), rank_environment())
+
+
+def launch(processes: int, arguments: Sequence[str]) -> int:
+    """Run torchrun to its end and return its exit status."""
+    command = torchrun_command(processes, arguments)
+    return subprocess.run(command, env=rank_environment(), check=False).returncode

@@ -29,8 +29,8 @@ FRM_CPU_2RANK = Config(
 HEALTHY_4RANK = Config(
     name="healthy",
     world_size=4,
-    model=ModelConfig(tables=8, rows=20_000, dim=64, hidden=(64, 64, 64, 64)),
-    data=DataConfig(batch_per_rank=128, pooling=4),
+    model=ModelConfig(tables=8, rows=20_000, dim=32, hidden=(64, 64)),
+    data=DataConfig(batch_per_rank=64, pooling=4),
     emulation=EmulationConfig(forward_ms=32.0, backward_ms=48.0),
     loop=LoopConfig(steps=30, wait=15, warmup=5, active=5),
 )

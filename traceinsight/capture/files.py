@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 
-@contextlib.contextmanager
-def scratch(target: Path) -> Iterator[Path]:
-    """Give a scratch path beside ``target`` and remove it afterwards, whatever happened.
+def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
+    """Return a scratch folder beside ``target`` that is removed afterwards, whatever happened.
 
-    It lies in the same folder because a rename is atomic only inside one file system. Its name starts with a
-    dot and ends in ``.tmp``, so nobody who collects traces takes it for one.
+    It lies in the same folder because a rename is atomic only inside one file system, and it is a folder
+    because Kineto puts a temporary file of its own beside the file it writes and leaves it there when it fails.
+    Its name starts with a dot, so nobody who collects traces takes it for one.
     """
-    path = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
-        yield path
-    finally:
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+    return tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.", ignore_cleanup_errors=True)
 
 
 def write_json(target: Path, content: object) -> None:
@@ -32,17 +27,16 @@ def write_json(target: Path, content: object) -> None:
     Raises OSError, and ValueError for a NaN or infinity, which JSON cannot hold.
     """
     text = json.dumps(content, indent=1, allow_nan=False)
-    with scratch(target) as path:
+    with _scratch(target) as folder:
+        path = Path(folder, target.name)
         path.write_text(text + "\n", encoding="utf-8")
         path.replace(target)
 
 
 def write_trace(target: Path, export: Callable[[str], object]) -> None:
-    """Let ``export`` write plain JSON to a scratch file, then publish it gzipped as ``target``.
-
-    Raises OSError.
-    """
-    with scratch(target.with_suffix("")) as plain, scratch(target) as packed:
+    """Let ``export`` write plain JSON to a scratch file and publish it gzipped as ``target``; raises OSError."""
+    with _scratch(target) as folder:
+        plain, packed = Path(folder, target.stem), Path(folder, target.name)
         export(str(plain))
         _check_whole(plain)
         with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=6) as sink:

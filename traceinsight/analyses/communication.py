@@ -41,11 +41,13 @@ def transfer_ns(one: MatchedCollective) -> int | None:
 
 def message_bytes(one: MatchedCollective) -> int | None:
     """The size S of nccl-tests: what one rank sends (all-reduce, all-to-all), or the whole gathered or
-    scattered buffer; the largest over the ranks. None where it was not recorded."""  # noqa: D205
+    scattered buffer; the largest over the ranks. None where it was not recorded.
+    """  # noqa: D205
     sizes = [
         size
         for part in one.members
-        if (size := max((s for s in (part.in_bytes, part.out_bytes) if s is not None), default=None)) is not None
+        if (size := max((s for s in (part.in_bytes, part.out_bytes) if s is not None), default=None))
+        is not None
     ]
     if one.operation in {"all_to_all", "all_reduce"}:
         sizes = [part.in_bytes for part in one.members if part.in_bytes is not None]
@@ -137,8 +139,13 @@ def _row(
     window_ns: float,
 ) -> CommunicationRow:
     steps = len(trace_set.steps)
-    times = {step: _step_times([one for one in found if one.step == step], trace_set, activity) for step in trace_set.steps}
-    typical = {name: round(median([getattr(one, name) for one in times.values()])) for name in _Times.__slots__}
+    times = {
+        step: _step_times([one for one in found if one.step == step], trace_set, activity)
+        for step in trace_set.steps
+    }
+    typical = {
+        name: round(median([getattr(one, name) for one in times.values()])) for name in _Times.__slots__
+    }
     sizes = [message_bytes(one) for one in found]
     bandwidths = [row.bus_gbps for row in map(_collective, found) if row.bus_gbps is not None]
     return CommunicationRow(
@@ -146,7 +153,9 @@ def _row(
         label=kind[1],
         phase=kind[2],
         count_per_step=len(found) / steps,
-        bytes_per_step=round(sum(size for size in sizes if size) / steps) if all(s is not None for s in sizes) else None,
+        bytes_per_step=round(sum(size for size in sizes if size) / steps)
+        if all(s is not None for s in sizes)
+        else None,
         dtype=next((part.dtype for one in found for part in one.members if part.dtype), None),
         busy_ns=typical["busy"],
         exposed_ns=typical["exposed"],
@@ -167,7 +176,9 @@ def _step_times(
         parts = [(one, one.ranks.index(trace.rank)) for one in found if trace.rank in one.ranks]
         split = split_by_arrival(parts, trace_set.offset_ns(trace.rank))
         rank_times.append(_times(split, activity[trace.rank].compute))
-    columns = {name: round(float(np.mean([getattr(one, name) for one in rank_times]))) for name in _Times.__slots__}
+    columns = {
+        name: round(float(np.mean([getattr(one, name) for one in rank_times]))) for name in _Times.__slots__
+    }
     return _Times(**columns)
 
 

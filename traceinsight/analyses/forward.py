@@ -35,7 +35,7 @@ class _HostForward:
 def forward_shares(trace_set: TraceSet, activity: Mapping[int, Activity]) -> list[ForwardShare]:
     """One row per rank and steady step; a rank whose forward cannot be found has none."""
     rows = []
-    for trace in trace_set.ranks:
+    for trace in [trace for trace in trace_set.ranks if trace.device_recorded]:
         for number in trace_set.steps:
             step = trace.step(number)
             row = None if step is None else _share(trace, activity[trace.rank], step)
@@ -104,7 +104,9 @@ def _device_span(trace: RankTrace, host: Spans) -> tuple[int, int] | None:
         return int(host[0, 0]), int(host[-1, 1])
     launched = np.flatnonzero(trace.launch != MISSING)
     launch = trace.launch[launched]
-    inside = intervals.contains(host, events.start_ns[launch]) & (events.lane[launch] == trace.steps.main_lane)
+    inside = intervals.contains(host, events.start_ns[launch]) & (
+        events.lane[launch] == trace.steps.main_lane
+    )
     chosen = launched[inside]
     if not len(chosen):
         return None

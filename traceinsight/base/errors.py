@@ -18,7 +18,7 @@ class TraceInsightError(Exception):
         super().__init__(what)
 
     def __str__(self) -> str:
-        """One line: ``where: what. What to do.``"""
+        """All of it in one line: where, what, and what to do."""
         text = f"{self.where}: {self.what}" if self.where else self.what
         return f"{text} {self.what_to_do}" if self.what_to_do else text
 

@@ -23,7 +23,9 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "quantize",
-        re.compile(r"quantiz|Quantiz|\bfp8\b|float8|hfp8|FP8RowwiseQ|_to_(half|bf16|bfloat16)_kernel|Float_?[Tt]o_?(B?[Ff]loat|H)"),
+        re.compile(
+            r"quantiz|Quantiz|\bfp8\b|float8|hfp8|FP8RowwiseQ|_to_(half|bf16|bfloat16)_kernel|Float_?[Tt]o_?(B?[Ff]loat|H)"
+        ),
     ),
     ("attention", re.compile(r"flash|fmha|attention|\bsdpa|mha_|softmax_warp|AttnFwd", re.IGNORECASE)),
     (
@@ -36,11 +38,17 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "optimizer",
-        re.compile(r"adam|adagrad|(?<![a-z])(sgd|lamb)(?![a-z])|shampoo|muon|multi_tensor_apply|optimizer", re.IGNORECASE),
+        re.compile(
+            r"adam|adagrad|(?<![a-z])(sgd|lamb)(?![a-z])|shampoo|muon|multi_tensor_apply|optimizer",
+            re.IGNORECASE,
+        ),
     ),
     (
         "reduction",
-        re.compile(r"reduce|norm|softmax|sum_kernel|mean_|welford|scan|DeviceSelect|RadixSort|sort|cub::", re.IGNORECASE),
+        re.compile(
+            r"reduce|norm|softmax|sum_kernel|mean_|welford|scan|DeviceSelect|RadixSort|sort|cub::",
+            re.IGNORECASE,
+        ),
     ),
     (
         "elementwise",
@@ -56,7 +64,8 @@ OTHER = "other"
 
 def family_of(kernel_name: str) -> str:
     """The family of a kernel: communication, embedding, quantize, attention, gemm, optimizer, reduction,
-    elementwise or other."""  # noqa: D205 - one sentence
+    elementwise or other.
+    """  # noqa: D205 - one sentence
     if is_communication_kernel(kernel_name):
         return COMMUNICATION
     return next((family for family, pattern in _FAMILIES if pattern.search(kernel_name)), OTHER)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Phase = Literal[
-    "input", "sparse_data_dist", "forward", "backward", "optimizer", "replica_sync", "other"
-]
+Phase = Literal["input", "sparse_data_dist", "forward", "backward", "optimizer", "replica_sync", "other"]
 PHASES: tuple[Phase, ...] = (
     "input", "sparse_data_dist", "forward", "backward", "optimizer", "replica_sync", "other",
 )  # fmt: skip

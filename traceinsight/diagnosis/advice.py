@@ -8,7 +8,7 @@ from traceinsight.diagnosis.measurements import NanosecondRange
 from traceinsight.diagnosis.run import Struct
 
 
-class Interval(Struct):
+class Interval(Struct, frozen=True):
     """An interval with its best estimate; the unit is that of the field that holds it."""
 
     low: float
@@ -16,7 +16,7 @@ class Interval(Struct):
     high: float
 
 
-class Evidence(Struct):
+class Evidence(Struct, frozen=True):
     """One number a finding rests on. ``where`` names its place and its denominator."""
 
     metric: str
@@ -25,7 +25,7 @@ class Evidence(Struct):
     where: str
 
 
-class Gain(Struct):
+class Gain(Struct, frozen=True):
     """What the remedy would bring per step. A ceiling is the time that would vanish at best.
 
     ``speedup`` is step time now / step time then. Gains of different findings overlap: never add them.
@@ -36,7 +36,7 @@ class Gain(Struct):
     speedup: Interval
 
 
-class Finding(Struct):
+class Finding(Struct, frozen=True):
     """One bottleneck with its evidence and its remedy."""
 
     rule: str
@@ -50,13 +50,13 @@ class Finding(Struct):
     quality_risk: str
 
 
-class RoadmapEntry(Struct):
+class RoadmapEntry(Struct, frozen=True):
     """A rule's remedy, in the order to apply."""
 
     rule: str
 
 
-class NotJudged(Struct):
+class NotJudged(Struct, frozen=True):
     """A question the data could not answer, and the capture setting that would answer it."""
 
     rule: str
@@ -64,7 +64,7 @@ class NotJudged(Struct):
     capture_hint: str
 
 
-class CleanRule(Struct):
+class CleanRule(Struct, frozen=True):
     """A rule that looked and found nothing: which number stayed below which threshold."""
 
     rule: str

@@ -19,14 +19,14 @@ from traceinsight.diagnosis.run import DataQuality, Run, Struct
 SCHEMA_VERSION = 1
 
 
-class Generator(Struct):
+class Generator(Struct, frozen=True):
     """The program that wrote the document."""
 
     name: str
     version: str
 
 
-class Diagnosis(Struct):
+class Diagnosis(Struct, frozen=True):
     """The typed waist between the analyses and everything that shows them."""
 
     generator: Generator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from traceinsight.diagnosis.run import Struct
 
 CAUSES = (
@@ -17,7 +19,7 @@ CAUSES = (
 launch latency, dependency on other work, not known."""
 
 
-class StepTime(Struct):
+class StepTime(Struct, frozen=True):
     """Length of one step on one rank: between CPU step marks, and of its device window."""
 
     rank: int
@@ -26,7 +28,7 @@ class StepTime(Struct):
     device_ns: int | None
 
 
-class Partition(Struct):
+class Partition(Struct, frozen=True):
     """Where the window of one step on one rank went. The six parts sum to ``window_ns`` exactly.
 
     ``exposed_comm_unsplit_ns`` is communication whose peers were not captured or not matched, so that
@@ -45,7 +47,7 @@ class Partition(Struct):
     idle_by_cause_ns: dict[str, int]
 
 
-class PhaseRow(Struct):
+class PhaseRow(Struct, frozen=True):
     """One phase of one step on one rank: device work launched by it, and the host time it took."""
 
     rank: int
@@ -58,14 +60,14 @@ class PhaseRow(Struct):
     copy_ns: int
 
 
-class LargestCollective(Struct):
+class LargestCollective(Struct, frozen=True):
     """The collective with the largest time in forward; ``share`` of the forward span."""
 
     name: str
     share: float
 
 
-class ForwardShare(Struct):
+class ForwardShare(Struct, frozen=True):
     """Communication launched by forward, against the device span of forward (``span_ns``)."""
 
     rank: int
@@ -80,7 +82,7 @@ class ForwardShare(Struct):
     source: str  # how forward was found: "## forward ##", "DistributedDataParallel.forward", ...
 
 
-class Collective(Struct):
+class Collective(Struct, frozen=True):
     """One collective, matched across ranks.
 
     ``transfer_ns`` = end - last arrival; None when a member's kernel is missing. ``wait_ns`` per captured
@@ -106,7 +108,7 @@ class Collective(Struct):
     synchronising: bool  # whether no member can end before the last one arrives
 
 
-class CommunicationRow(Struct):
+class CommunicationRow(Struct, frozen=True):
     """All collectives of one kind (operation and label), per step.
 
     Times are the median over steady steps of the mean over ranks; ``exposed_share`` is ``exposed_ns``
@@ -128,7 +130,7 @@ class CommunicationRow(Struct):
     bus_gbps: float | None
 
 
-class Clock(Struct):
+class Clock(Struct, frozen=True):
     """How far a rank's clock runs ahead of the reference, and how well that is known.
 
     Both are None when no synchronising collective ties the rank to the others.
@@ -139,7 +141,7 @@ class Clock(Struct):
     residual_ns: int | None
 
 
-class NanosecondRange(Struct):
+class NanosecondRange(Struct, frozen=True):
     """An interval with its best estimate, nanoseconds."""
 
     low: int
@@ -147,7 +149,7 @@ class NanosecondRange(Struct):
     high: int
 
 
-class Straggler(Struct):
+class Straggler(Struct, frozen=True):
     """Ranks that arrive late together and make the others wait.
 
     ``last_share``: share of synchronising collectives in which one of them came last. ``lateness_ns``:
@@ -160,15 +162,15 @@ class Straggler(Struct):
     lateness_ns: NanosecondRange
     ceiling_ns: int
     cause: str
-    confidence: str  # low, medium, high
-    persistence: str  # persistent, transient, unknown
+    confidence: Literal["low", "medium", "high"]
+    persistence: Literal["persistent", "transient", "unknown"]
     steps_late: int
     steps_judged: int
     behind_median_ns: int  # behind the median rank
     detail: str  # one or two sentences for a person
 
 
-class KernelFamilyRow(Struct):
+class KernelFamilyRow(Struct, frozen=True):
     """Device time of one kernel family: sum of durations per step, mean over ranks.
 
     ``share`` is against the summed device time of all families (streams overlap, so not of the window).

@@ -11,14 +11,14 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all documents: immutable, fields by name only."""
 
 
-class DroppedStep(Struct):
+class DroppedStep(Struct, frozen=True):
     """A captured step that is left out of every number, and why."""
 
     step: int
     reason: str
 
 
-class OtherRun(Struct):
+class OtherRun(Struct, frozen=True):
     """Another run found among the given files; not analysed (pick it with ``--run N``)."""
 
     index: int  # what to give to --run; 1 is the oldest
@@ -27,7 +27,7 @@ class OtherRun(Struct):
     start: str  # start of its time window
 
 
-class Run(Struct):
+class Run(Struct, frozen=True):
     """The analysed run.
 
     ``ranks`` are the ranks whose traces were read, ``missing_ranks`` those of the world whose were not.
@@ -44,10 +44,11 @@ class Run(Struct):
     other_runs: list[OtherRun]
     step_source: str
     files: list[str]
+    quantized_comms: list[str] = []  # number formats on the wire, from TorchRec's encoder annotations
     simulated: bool = False
 
 
-class DataQuality(Struct):
+class DataQuality(Struct, frozen=True):
     """One thing to know about the data. ``error``: data was lost; ``warning``: a number may be affected."""
 
     severity: Literal["info", "warning", "error"]

@@ -68,9 +68,7 @@ def activities(trace_set: TraceSet) -> dict[int, Activity]:
     }
 
 
-def _activity(
-    trace: RankTrace, parts: Sequence[tuple[MatchedCollective, int]], offset_ns: int
-) -> Activity:
+def _activity(trace: RankTrace, parts: Sequence[tuple[MatchedCollective, int]], offset_ns: int) -> Activity:
     pieces = split_by_arrival(parts, offset_ns)
     transfer = pieces["transfer"]
     wait = intervals.subtract(pieces["wait"], transfer)
@@ -86,9 +84,7 @@ def _activity(
 _COPIES = (EventKind.MEMCPY, EventKind.MEMSET)
 
 
-def split_by_arrival(
-    parts: Sequence[tuple[MatchedCollective, int]], offset_ns: int
-) -> Mapping[str, Spans]:
+def split_by_arrival(parts: Sequence[tuple[MatchedCollective, int]], offset_ns: int) -> Mapping[str, Spans]:
     """``transfer``, ``wait`` and ``unsplit`` time of one rank's part in each collective; its own clock.
 
     Before the last captured arrival the rank certainly waits. After it, it transfers if every member was

@@ -46,7 +46,9 @@ class AnnotationIndex:
         phase = np.full(len(event), _NO_PHASE, dtype=np.int64)
         open_positions: list[int] = []
         ends = end.tolist()
-        for position, (begin, name) in enumerate(zip(start.tolist(), events.name[event].tolist(), strict=True)):
+        for position, (begin, name) in enumerate(
+            zip(start.tolist(), events.name[event].tolist(), strict=True)
+        ):
             while open_positions and ends[open_positions[-1]] <= begin:
                 open_positions.pop()
             if name not in phase_by_name:

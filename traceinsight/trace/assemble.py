@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
 from typing import TypeVar
 
 from traceinsight.base.collective_names import SYNCHRONISING
 from traceinsight.base.notes import DataNote
 from traceinsight.trace.annotations import AnnotationIndex
 from traceinsight.trace.clocks import ClockOffset, Meeting, estimate_offsets
-from traceinsight.trace.collectives import find_collectives
+from traceinsight.trace.collectives import find_collectives, launches_device_work
 from traceinsight.trace.launches import launch_of_gpu_events
 from traceinsight.trace.matching import Match, match_collectives
 from traceinsight.trace.rank_trace import RankTrace
@@ -20,7 +19,6 @@ from traceinsight.trace.recording import Recording
 from traceinsight.trace.steady_state import steady_steps
 from traceinsight.trace.steps import find_steps
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
-
 
 T = TypeVar("T")
 
@@ -31,7 +29,9 @@ def derive_rank(recording: Recording, rank: int) -> RankTrace:
     annotations = AnnotationIndex(recording)
     steps = find_steps(recording, launch)
     collectives = find_collectives(recording, launch, annotations, steps)
-    return RankTrace(rank, recording, launch, annotations, steps, collectives)
+    return RankTrace(
+        rank, recording, launch, launches_device_work(recording), annotations, steps, collectives
+    )
 
 
 def assemble(
@@ -65,7 +65,12 @@ def assemble(
         clocks=clocks,
         collectives=matched,
         manifest=manifest,
-        notes=(*notes, *rank_notes, *step_notes, *(note for trace in traces for note in trace.recording.notes)),
+        notes=(
+            *notes,
+            *rank_notes,
+            *step_notes,
+            *(note for trace in traces for note in trace.recording.notes),
+        ),
     )
 
 
@@ -102,7 +107,7 @@ def _device(traces: Sequence[RankTrace]) -> str | None:
         used = {lane.device for lane in trace.recording.lanes if lane.device is not None}
         by_ordinal = {device.ordinal: device.name for device in trace.recording.devices}
         names += [by_ordinal[ordinal] for ordinal in used if ordinal in by_ordinal]
-        if not used and not trace.has_gpu:
+        if trace.device_recorded and not trace.has_gpu:
             names.append("CPU")
     return _agreed(names)
 

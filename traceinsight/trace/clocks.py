@@ -106,7 +106,9 @@ def _spanning_offsets(groups: Sequence[_Group]) -> dict[int, float]:
 
 
 def _aligned(group: _Group, offset: dict[int, float]) -> NDArray[np.float64]:
-    return group.ends_ns - np.array([offset.get(rank, np.nan) for rank in group.ranks])
+    shift: NDArray[np.float64] = np.array([offset.get(rank, np.nan) for rank in group.ranks])
+    aligned: NDArray[np.float64] = group.ends_ns - shift
+    return aligned
 
 
 def _refine(offset: dict[int, float], groups: Sequence[_Group]) -> dict[int, float]:

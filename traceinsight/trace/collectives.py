@@ -19,7 +19,9 @@ from traceinsight.trace.rank_trace import RankCollective
 from traceinsight.trace.recording import MISSING, CommArgs, EventKind, Int64, Recording
 from traceinsight.trace.steps import Steps
 
-_BACKEND_PREFIXES = ("nccl:", "gloo:", "mpi:", "ucc:", "xccl:")
+_LAUNCH_PREFIXES = ("nccl:", "xccl:")  # around the launch of a kernel
+_WORKER_PREFIXES = ("gloo:", "mpi:", "ucc:")  # around the collective itself, on a worker thread
+_BACKEND_PREFIXES = _LAUNCH_PREFIXES + _WORKER_PREFIXES
 _NO_ARGS = CommArgs()
 
 
@@ -55,9 +57,7 @@ def find_collectives(
     return tuple(sorted(found, key=lambda one: (one.launch_ns, one.start_ns, one.event)))
 
 
-def phases_of(
-    recording: Recording, annotations: AnnotationIndex, steps: Steps, source: Int64
-) -> list[Phase]:
+def phases_of(recording: Recording, annotations: AnnotationIndex, steps: Steps, source: Int64) -> list[Phase]:
     """The phase of the step in which each of the ``source`` events (launches, CPU operators) starts.
 
     The thread's own innermost phase annotation decides; a thread without one (autograd's) is in the phase
@@ -74,7 +74,15 @@ def phases_of(
 def backend_annotations(recording: Recording) -> Int64:
     """Indices of the ``gloo:*`` annotations and their like: a collective as its worker thread ran it."""
     annotations = recording.of_kind(EventKind.ANNOTATION)
-    return recording.named(annotations, lambda name: name.startswith(_BACKEND_PREFIXES))
+    return recording.named(annotations, lambda name: name.startswith(_WORKER_PREFIXES))
+
+
+def launches_device_work(recording: Recording) -> bool:
+    """Whether the host drives an accelerator, recorded or not: runtime calls or NCCL launches say so."""
+    if len(recording.of_kind(EventKind.RUNTIME)) or recording.backend == "nccl":
+        return True
+    annotations = recording.of_kind(EventKind.ANNOTATION)
+    return len(recording.named(annotations, lambda name: name.startswith(_LAUNCH_PREFIXES))) > 0
 
 
 def _issuing_operators(recording: Recording, chosen: Int64) -> Int64:

@@ -146,13 +146,13 @@ def _rough_offsets(
 ) -> dict[int, int]:
     """Each rank's clock against the first rank's, by vote: the true offset makes most pairs of ends agree."""
     ranks = sorted(collectives)
-    reference = max(ranks, key=lambda rank: len(collectives[rank]), default=None)
+    if not ranks:
+        return {}
+    reference = max(ranks, key=lambda rank: len(collectives[rank]))
     return {rank: 0 if rank == reference else _vote(reference, rank, buckets) for rank in ranks}
 
 
-def _vote(
-    reference: int | None, rank: int, buckets: Mapping[_Key, Mapping[int, Sequence[RankCollective]]]
-) -> int:
+def _vote(reference: int, rank: int, buckets: Mapping[_Key, Mapping[int, Sequence[RankCollective]]]) -> int:
     differences = []
     for bucket in buckets.values():
         if reference in bucket and rank in bucket and len(bucket[rank]) * len(bucket[reference]) < 1_000_000:
@@ -165,5 +165,3 @@ def _vote(
     reach = np.searchsorted(votes, votes + END_AGREEMENT_NS // 5, side="right") - np.arange(len(votes))
     best = int(reach.argmax())
     return int(np.median(votes[best : best + int(reach[best])]))
-
-

@@ -46,6 +46,7 @@ class RankTrace:
     rank: int
     recording: Recording
     launch: Int64
+    drives_accelerator: bool
     annotations: AnnotationIndex
     steps: Steps
     collectives: tuple[RankCollective, ...]
@@ -54,6 +55,11 @@ class RankTrace:
     def has_gpu(self) -> bool:
         """Whether the rank recorded any GPU work; otherwise its CPU threads are the device."""
         return self.recording.has_gpu_work
+
+    @property
+    def device_recorded(self) -> bool:
+        """Whether what computes was recorded: the GPU, or the CPU of a job that uses none."""
+        return self.has_gpu or not self.drives_accelerator
 
     def step(self, number: int) -> Step | None:
         """The step of that number, or None if this rank did not capture it."""

@@ -192,7 +192,7 @@ class Recording:
 
     def name_of(self, event: int) -> str:
         """The name of one event."""
-        return self.strings[self.events.name[event]]
+        return self.strings[int(self.events.name[event])]
 
     @property
     def has_gpu_work(self) -> bool:

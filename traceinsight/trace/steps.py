@@ -3,8 +3,10 @@
 CPU step = ``ProfilerStep#N``. Device step k = from the first GPU event launched in step k to the first one
 launched in step k+1, found through launch correlation: the annotation mirrored on the GPU covers only part
 of a step. The last captured step has no successor: its window is as long as its CPU step, which is when the
-next step's first event was due (ending it at its last event would add the GPU's whole backlog). Without ProfilerStep a recurring optimizer call or top-level annotation takes its place; without
-either, the whole recording is one window.
+next step's first event was due (ending it at its last event would add the GPU's whole backlog).
+
+Without ProfilerStep a recurring optimizer call or top-level annotation takes its place; without either, the
+whole recording is one window.
 """
 
 from __future__ import annotations
@@ -180,5 +182,7 @@ def _device_windows(
     windows: list[tuple[int | None, int | None]] = []
     for index, begin in enumerate(first):
         later = [other for other in first[index + 1 :] if other is not None and begin and other > begin]
-        windows.append((None, None) if begin is None else (begin, later[0] if later else begin + lengths[index]))
+        windows.append(
+            (None, None) if begin is None else (begin, later[0] if later else begin + lengths[index])
+        )
     return windows

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
+from traceinsight.base.labels import STEP_LABEL
 from traceinsight.trace.activity import Activity, blocked_spans, input_spans
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
@@ -38,15 +39,30 @@ def idle_causes(trace: RankTrace, activity: Activity, start_ns: int, end_ns: int
 
 
 def _cpu_causes(trace: RankTrace, idle: Spans) -> dict[str, Spans]:
-    """A CPU rank idles while it loads, while it awaits a collective that no thread runs, or in Python."""
+    """A CPU rank idles while it loads, while it awaits a collective that no thread runs, or in Python.
+
+    Time in Python is known by an annotation around it; outside of any nothing is known.
+    """
     waiting_for_input = intervals.intersect(idle, input_spans(trace))
     rest = intervals.subtract(idle, waiting_for_input)
     blocked = intervals.intersect(rest, blocked_spans(trace))
+    rest = intervals.subtract(rest, blocked)
+    annotated = intervals.intersect(rest, _annotated_spans(trace))
     return {
         "input": waiting_for_input,
         "dependency": blocked,
-        "host": intervals.subtract(rest, blocked),
+        "host": annotated,
+        "unattributed": intervals.subtract(rest, annotated),
     }
+
+
+def _annotated_spans(trace: RankTrace) -> Spans:
+    recording = trace.recording
+    chosen = recording.named(
+        recording.of_kind(EventKind.ANNOTATION), lambda name: STEP_LABEL.match(name) is None
+    )
+    chosen = chosen[recording.events.lane[chosen] == trace.steps.main_lane]
+    return intervals.union(recording.events.start_ns[chosen], recording.events.end_ns[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +146,9 @@ def _runtime_spans(trace: RankTrace, wanted: re.Pattern[str]) -> Spans:
     """Calls of this kind on the threads that launch work (a loader's own copies must not count)."""
     recording = trace.recording
     events = recording.events
-    calls = recording.named(recording.of_kind(EventKind.RUNTIME), lambda name: wanted.search(name) is not None)
+    calls = recording.named(
+        recording.of_kind(EventKind.RUNTIME), lambda name: wanted.search(name) is not None
+    )
     launching = np.unique(events.lane[trace.launch[trace.launch != MISSING]])
     chosen = calls[np.isin(events.lane[calls], launching)]
     return intervals.union(events.start_ns[chosen], events.end_ns[chosen])

@@ -28,10 +28,11 @@ def step_times(trace_set: TraceSet) -> list[StepTime]:
 
 
 def partition(trace_set: TraceSet, activity: Mapping[int, Activity]) -> list[Partition]:
-    """The six parts of each steady step's window, by rank and step."""
+    """The six parts of each steady step's window, by rank and step; none for a rank without its device."""
     rows: list[Partition] = []
     for trace in trace_set.ranks:
-        rows += _rank_partition(trace, activity[trace.rank], trace_set.steps)
+        if trace.device_recorded:
+            rows += _rank_partition(trace, activity[trace.rank], trace_set.steps)
     return rows
 
 

@@ -24,6 +24,7 @@ class Arrivals:
         times_ns: Shape (n_collectives, n_ranks), ns after ``origin_ns``; NaN where a rank takes no part.
         ends_ns: Same shape, when each member was released.
         origin_ns: What the times count from, on the common clock.
+
     """
 
     step: int
@@ -34,7 +35,8 @@ class Arrivals:
 
     def lag_ns(self) -> NDArray[np.float64]:
         """Arrival behind the median member, per collective and rank."""
-        return self.times_ns - np.nanmedian(self.times_ns, axis=1, keepdims=True)
+        median: NDArray[np.float64] = np.nanmedian(self.times_ns, axis=1, keepdims=True)
+        return self.times_ns - median
 
     def columns(self, ranks: Sequence[int]) -> NDArray[np.bool_]:
         """Which columns belong to these ranks."""
@@ -72,7 +74,9 @@ def arrivals_by_step(trace_set: TraceSet) -> list[Arrivals]:
 
 def _can_judge(one: MatchedCollective) -> bool:
     present = len(one.ranks)
-    return one.synchronising and present > 1 and present >= MIN_PRESENT_SHARE * (present + len(one.absent_ranks))
+    return (
+        one.synchronising and present > 1 and present >= MIN_PRESENT_SHARE * (present + len(one.absent_ranks))
+    )
 
 
 def _table(step: int, ranks: tuple[int, ...], chosen: Sequence[MatchedCollective]) -> Arrivals:

@@ -30,8 +30,7 @@ def cause_of(group: Sequence[int], partition: Sequence[Partition]) -> tuple[str,
     late = _own_time(row for row in partition if row.rank in group)
     others = _own_time(row for row in partition if row.rank not in group)
     excess = {
-        cause: float(np.mean(values) - np.median(others.get(cause, [0])))
-        for cause, values in late.items()
+        cause: float(np.mean(values) - np.median(others.get(cause, [0]))) for cause, values in late.items()
     }
     if not excess or max(excess.values()) <= 0:
         return "unknown", 0

@@ -87,7 +87,9 @@ class FreedTime:
             if not np.isnan(released).all():
                 waited = late & ~np.isnan(released)
                 shift = arrivals.origin_ns + self._ranks[rank].offset_ns
-                columns = [(column[waited]).astype(np.int64) + shift for column in (end - gaps, end, released)]
+                columns = [
+                    (column[waited]).astype(np.int64) + shift for column in (end - gaps, end, released)
+                ]
                 freed.append(self._ranks[rank].held_ns(*columns))
         return float(np.quantile(freed, BOUNDING_QUANTILE, method="lower")) if freed else 0.0
 

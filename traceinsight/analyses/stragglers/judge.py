@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,20 +161,19 @@ def _freed_by_last_alone(
 
 def _residual_ns(trace_set: TraceSet, group: Sequence[int]) -> float:
     """What arrival differences between the group and the rest may be off by."""
-    known = [
-        trace_set.clocks[rank].residual_ns
-        for rank in (group if group else trace_set.clocks)
-    ]
+    known = [trace_set.clocks[rank].residual_ns for rank in (group if group else trace_set.clocks)]
     return float(max((value for value in known if value is not None), default=0))
 
 
-def _persistence(late_steps: int, judged: int) -> str:
+def _persistence(late_steps: int, judged: int) -> Literal["persistent", "transient", "unknown"]:
     if judged < 2:
         return "unknown"
     return "persistent" if late_steps >= PERSISTENT_SHARE * judged else "transient"
 
 
-def _confidence(persistence: str, judged: int, lateness_ns: float, residual_ns: float) -> str:
+def _confidence(
+    persistence: str, judged: int, lateness_ns: float, residual_ns: float
+) -> Literal["low", "medium", "high"]:
     if persistence != "persistent":
         return "low"
     return "high" if judged >= MIN_STEPS_TO_REPEAT and lateness_ns > 5 * residual_ns else "medium"

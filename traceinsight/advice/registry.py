@@ -1,0 +1,18 @@
+"""All rules, explicitly. A test fails when a rule module is missing here."""
+
+from __future__ import annotations
+
+from traceinsight.advice.rule import Rule
+from traceinsight.advice.rules.capture import poor_capture
+from traceinsight.advice.rules.comm import exposed_all_to_all
+from traceinsight.advice.rules.host import host_bound
+from traceinsight.advice.rules.input import input_bound
+from traceinsight.advice.rules.ranks import straggler
+
+RULES: tuple[Rule, ...] = (
+    straggler.RULE,
+    exposed_all_to_all.RULE,
+    input_bound.RULE,
+    host_bound.RULE,
+    poor_capture.RULE,
+)

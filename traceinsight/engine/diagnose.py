@@ -1,0 +1,76 @@
+"""Run every analysis and every rule on one trace set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceinsight.advice.measurements import Measurements
+from traceinsight.advice.registry import RULES
+from traceinsight.analyses.communication import clocks, collectives, communication
+from traceinsight.analyses.forward import forward_shares
+from traceinsight.analyses.kernels import kernel_families
+from traceinsight.analyses.partition import partition, step_times
+from traceinsight.analyses.phases import phases
+from traceinsight.analyses.stragglers import find_stragglers
+from traceinsight.base.notes import DataNote
+from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun, RoadmapEntry
+from traceinsight.engine.facts import capture_facts, data_notes, run_facts
+from traceinsight.engine.judgement import judge_all
+from traceinsight.engine.verdict import verdict_of
+from traceinsight.trace.activity import activities
+from traceinsight.trace.trace_set import TraceSet
+
+
+def diagnose(
+    trace_set: TraceSet,
+    *,
+    version: str,
+    other_runs: Sequence[OtherRun] = (),
+) -> Diagnosis:
+    """The whole diagnosis of one run.
+
+    ``version`` names the program in the document; ``other_runs`` are listed, not analysed.
+    """
+    activity = activities(trace_set)
+    parts = partition(trace_set, activity)
+    stragglers = find_stragglers(trace_set, activity, parts)
+    measurements = Measurements(
+        run=run_facts(trace_set, other_runs),
+        partition=parts,
+        communication=communication(trace_set, activity),
+        stragglers=stragglers.stragglers,
+        stragglers_not_judged=stragglers.not_judged,
+        capture=capture_facts(trace_set),
+        device_word="GPU" if trace_set.has_gpu else "rank",
+    )
+    judgement = judge_all(RULES, measurements)
+    return Diagnosis(
+        generator=Generator(name="traceinsight", version=version),
+        run=measurements.run,
+        verdict=verdict_of(measurements, judgement.findings),
+        step_times=step_times(trace_set),
+        partition=parts,
+        phases=phases(trace_set, activity),
+        forward=forward_shares(trace_set, activity),
+        communication=list(measurements.communication),
+        collectives=collectives(trace_set),
+        clocks=clocks(trace_set),
+        stragglers=list(stragglers.stragglers),
+        kernels=kernel_families(trace_set),
+        findings=judgement.findings,
+        roadmap=[RoadmapEntry(rule=finding.rule) for finding in judgement.findings],
+        clean=judgement.clean,
+        not_judged=judgement.not_judged,
+        data_quality=[_quality(note) for note in data_notes(trace_set)],
+    )
+
+
+def _quality(note: DataNote) -> DataQuality:
+    return DataQuality(
+        severity=note.severity,
+        rank=note.rank,
+        file=note.file,
+        code=note.code,
+        message=note.message,
+        count=note.count,
+    )

@@ -1,0 +1,39 @@
+"""The first sentence a user reads: what the devices wait for, with its number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceinsight.advice.measurements import Measurements
+from traceinsight.advice.rule import percent
+from traceinsight.base.statistics import median
+from traceinsight.diagnosis import Finding
+
+FLOOR_SHARE = 0.05
+"""Findings start at this share of a step (some at more); below it the tool stays silent."""
+
+
+def verdict_of(measurements: Measurements, findings: Sequence[Finding]) -> str:
+    """One sentence: the largest finding and how much of the step computes, or why nothing was found."""
+    if not measurements.partition:
+        reason = findings[0].title if findings else "no step with device activity was recorded"
+        return f"The bottleneck cannot be judged: {_lower(reason)}."
+    with_gain = [finding for finding in findings if finding.gain is not None]
+    compute = _computing(measurements)
+    if with_gain:
+        then = f"; then: {_lower(with_gain[1].title)}" if len(with_gain) > 1 else ""
+        return f"{with_gain[0].title}{then}; {compute}."
+    if findings:
+        return f"{findings[0].title}; {compute}, and no bottleneck was found in the rest."
+    return f"Healthy: no bottleneck found above {percent(FLOOR_SHARE)} of the step; {compute}."
+
+
+def _computing(measurements: Measurements) -> str:
+    shares = [row.compute_ns / row.window_ns for row in measurements.partition if row.window_ns]
+    share = median(shares) if shares else 0.0
+    word = measurements.device_word
+    return f"the {word}s compute {percent(share)} of it (median over ranks and steps)"
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -30,6 +30,7 @@ ALLOWED_NAMES = (
     "NCCL_P2P_LEVEL",
     "NCCL_PROTO",
     "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_IFNAME",
     "NCCL_SOCKET_NTHREADS",
     "NCCL_TUNER_PLUGIN",
     # libfabric and EFA.

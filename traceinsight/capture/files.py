@@ -15,10 +15,12 @@ def _scratch(target: Path) -> tempfile.TemporaryDirectory[str]:
     """Return a scratch folder beside ``target`` that is removed afterwards, whatever happened.
 
     It lies in the same folder because a rename is atomic only inside one file system, and it is a folder
-    because Kineto puts a temporary file of its own beside the file it writes and leaves it there when it fails.
-    Its name starts with a dot, so nobody who collects traces takes it for one.
+    because Kineto puts a temporary file of its own beside the file it writes and leaves it there when it
+    fails. Its name starts with a dot, so nobody who collects traces takes it for one.
     """
-    return tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.", ignore_cleanup_errors=True)
+    return tempfile.TemporaryDirectory(
+        dir=target.parent, prefix=f".{target.name}.", ignore_cleanup_errors=True
+    )
 
 
 def write_json(target: Path, content: object) -> None:
@@ -34,7 +36,10 @@ def write_json(target: Path, content: object) -> None:
 
 
 def write_trace(target: Path, export: Callable[[str], object]) -> None:
-    """Let ``export`` write plain JSON to a scratch file and publish it gzipped as ``target``; raises OSError."""
+    """Let ``export`` write plain JSON to a scratch file and publish it gzipped as ``target``.
+
+    Raises OSError.
+    """
     with _scratch(target) as folder:
         plain, packed = Path(folder, target.stem), Path(folder, target.name)
         export(str(plain))

@@ -12,8 +12,8 @@ SCHEMA_VERSION = 1
 def describe_tables(tables: Iterable[Any], mean_ids: float | None) -> list[dict[str, object]]:
     """Describe table configurations: name, rows, dim, pooling, features.
 
-    Takes TorchRec's EmbeddingBagConfig, or anything with its attributes. ``mean_ids`` is the mean number of ids
-    per example and feature; it stands in no configuration.
+    Takes TorchRec's EmbeddingBagConfig, or anything with its attributes. ``mean_ids`` is the mean number of
+    ids per example and feature; it stands in no configuration.
     """
     return [
         {

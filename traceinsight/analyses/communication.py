@@ -36,7 +36,7 @@ def transfer_ns(one: MatchedCollective) -> int | None:
     """End (median over members) - last arrival; None where a member is missing or nothing synchronises."""
     if not one.complete:
         return None
-    return max(0, round(_median_ns(one.ends_ns)) - one.last_arrival_ns)
+    return max(0, _median_ns(one.ends_ns) - one.last_arrival_ns)
 
 
 def message_bytes(one: MatchedCollective) -> int | None:
@@ -54,9 +54,9 @@ def message_bytes(one: MatchedCollective) -> int | None:
     return max(sizes, default=None)
 
 
-def _median_ns(times: Sequence[int]) -> float:
+def _median_ns(times: Sequence[int]) -> int:
     # Epoch nanoseconds do not fit a float64: take the median of small differences.
-    return times[0] + float(np.median(np.array(times, dtype=np.int64) - times[0]))
+    return times[0] + round(float(np.median(np.array(times, dtype=np.int64) - times[0])))
 
 
 def _collective(one: MatchedCollective) -> Collective:

@@ -80,8 +80,8 @@ def data_notes(trace_set: TraceSet) -> list[DataNote]:
             DataNote(
                 "warning",
                 "unmatched-collective",
-                f"{count} collectives of other ranks have no counterpart on rank {rank}; what follows the last "
-                "arrival in them is left unsplit.",
+                f"{count} collectives of other ranks have no counterpart on rank {rank}; what follows "
+                "the last arrival in them is left unsplit.",
                 rank,
                 count=count,
             )
@@ -91,5 +91,5 @@ def data_notes(trace_set: TraceSet) -> list[DataNote]:
 
 def _lost_members(one: MatchedCollective, trace_set: TraceSet) -> set[int]:
     """Captured ranks that should hold a part of this collective and do not."""
-    captured = {trace.rank for trace in trace_set.ranks if trace.has_gpu or not trace.drives_accelerator}
+    captured = {trace.rank for trace in trace_set.ranks if trace.device_recorded}
     return set(one.absent_ranks) & captured if one.synchronising else set()

@@ -1,4 +1,4 @@
-"""The decompressed text of one file, in blocks: plain or gzip (by magic bytes), bounded, damage remembered."""
+"""The decompressed text of one file, in blocks: plain or gzip (by magic bytes), bounded, damage noted."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class TextStream:
         while True:
             try:
                 text = decoder.decompress(pending, _INPUT_BYTES)
-            except isal_zlib.IsalError as error:
+            except isal_zlib.error as error:  # type: ignore[misc]  # a variable in the stubs
                 self.damage = f"gzip data damaged near compressed byte {self._raw_bytes} ({error})"
                 return
             if text:

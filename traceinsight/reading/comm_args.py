@@ -71,7 +71,7 @@ def _text(value: object) -> str | None:
 
 
 def _first_inputs(args: schema.Args) -> tuple[int | None, str | None]:
-    """Elements and type of the first input: one tensor ``[2, 3]``, or a list of tensors ``[[2, 3], [4]]``, summed."""
+    """Elements and type of the first input: a tensor ``[2, 3]``, or tensors ``[[2, 3], [4]]``, summed."""
     dims = _decoded(args.input_dims) or _decoded(args.old_input_dims)
     types = _decoded(args.input_type)
     first_type = types[0] if isinstance(types, list) and types else None

@@ -1,8 +1,9 @@
 """From text blocks to decoded events: finds the event arrays, cuts the text at event boundaries, decodes.
 
-A block is decoded up to its last ``}, {``. Whether that was a boundary between events is decided by the decoder:
-text that starts at an event and parses as an array was cut between two of them, since JSON has one reading only. A cut
-inside a string or a nested list fails to parse; then earlier cuts are tried, then the careful path.
+A block is decoded up to its last ``}, {``. Whether that was a boundary between events is decided by the
+decoder: text that starts at an event and parses as an array was cut between two of them, since JSON has one
+reading only. A cut inside a string or a nested list fails to parse; then earlier cuts are tried, then the
+careful path.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ class EventReader:
 
     def _take_events(self, final: bool) -> bool:
         """Decodes what is complete in the buffer; True when the array ended, so that other text follows."""
-        self._drop(_BETWEEN_EVENTS.match(self._buffer).end())  # type: ignore[union-attr]  # matches nothing, too
+        self._drop(_BETWEEN_EVENTS.match(self._buffer).end())  # type: ignore[union-attr]  # always matches
         if final:
             return bool(self._buffer and self._try(len(self._buffer), b"")) or self._careful(final=True)
         cuts = self._last_cuts()
@@ -186,7 +187,7 @@ class EventReader:
             self._sink(schema.exact_events.decode(text))
 
     def _careful(self, final: bool) -> bool:
-        """Block-wide harmless repairs first, for files that have the same fault everywhere; then piece by piece."""
+        """First repairs of the whole block, for files with one fault everywhere; then piece by piece."""
         if not final and self._soothe_block():
             return False
         found = salvage(self._buffer, final)

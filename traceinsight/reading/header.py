@@ -78,7 +78,7 @@ def _fields(outside: bytes) -> tuple[dict[str, Any], bool]:
 
 
 def _fields_one_by_one(text: str) -> dict[str, Any]:
-    """Key by key, for a header with a fault somewhere; the first of several wins, as the outer one comes first."""
+    """Key by key, for a header with a fault somewhere; of several equal keys the first wins."""
     decoder = json.JSONDecoder(strict=False)
     fields: dict[str, Any] = {}
     keys = re.compile(_KEY.pattern.decode())

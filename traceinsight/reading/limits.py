@@ -1,4 +1,4 @@
-"""What keeps hostile or broken input from taking the machine down. Change a value here to change it everywhere."""
+"""What keeps hostile or broken input from taking the machine down; the one place to change it."""
 
 from __future__ import annotations
 

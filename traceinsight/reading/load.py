@@ -37,13 +37,11 @@ def load(
 ) -> LoadResult:
     """Reads the traces of one run.
 
-    Args:
-        paths: Files, folders (searched to the bottom), glob patterns, zip archives, fsspec URLs, or several of these.
-        run: Which run to take, counted from 1, oldest first; the newest if None. See :mod:`traceinsight.reading.runs`
-            for what makes a run.
-        rank_regex: Pattern with one group that finds the rank in a file's path; it wins over what the file says.
-        workers: Processes to read with; None chooses, 1 reads in this process.
-        progress: Called as ``progress(files_done, files_total, current_file)``.
+    Args: paths: Files, folders (searched to the bottom), glob patterns, zip archives, fsspec URLs, or
+        several of these. run: Which run to take, counted from 1, oldest first; the newest if None. What
+        makes a run: :mod:`traceinsight.reading.runs`. rank_regex: Pattern with one group that finds the
+        rank in a file's path; wins over what the file says. workers: Processes to read with; None chooses,
+        1 reads in this process. progress: Called as ``progress(files_done, files_total, current_file)``.
 
     Raises:
         UsageError: A path that matches nothing, a bad pattern, no such run.
@@ -136,6 +134,6 @@ def _run_notes(runs: Sequence[Run], number: int) -> list[DataNote]:
     earliest_end = min(file.end_ns for file in chosen)
     if latest_start > earliest_end:
         gap = (latest_start - earliest_end) / 1e9
-        message = f"The ranks' captures do not all overlap in time ({gap:.3f} s apart): they may show different steps."
+        message = f"Not all ranks were captured at the same time ({gap:.3f} s apart): steps may differ."
         notes.append(DataNote("warning", "captures-apart", message))
     return notes

@@ -13,7 +13,7 @@ _MAX_DIGITS = 24
 
 
 def to_int(value: object) -> int | None:
-    """The integer a JSON value stands for (5, 5.0, "5"), of any size up to 64 bits; None for anything else."""
+    """The integer a JSON value stands for (5, 5.0, "5"), up to 64 bits; None for anything else."""
     if isinstance(value, str):
         text = value.strip()
         if len(text) > _MAX_DIGITS or not text.lstrip("-").isdecimal() or not text.isascii():

@@ -1,10 +1,10 @@
 """Kernels whose recorded duration is impossible.
 
-**The rule.** Work on one GPU stream runs in order. An event that contains another event of its stream *whole*, and goes
-on for more than :data:`TOLERANCE_NS` after that one ended, cannot be right: its end is set to the start of the next event
-on the stream. Left alone are overlaps in which the next event ends later (programmatic dependent launch and clock
-rounding make 1-2 us of these normal) and events of the same launch (branches of one CUDA graph share correlation and
-stream and do run side by side).
+**The rule.** Work on one GPU stream runs in order. An event that contains the next event of its stream
+*whole*, and goes on for more than :data:`TOLERANCE_NS` after that one ended, cannot be right: its end is
+set to the start of that next event. Left alone are overlaps in which the next event ends later
+(programmatic dependent launch and clock rounding make 1-2 us of these normal) and events of the same launch
+(branches of one CUDA graph share correlation and stream and do run side by side).
 """
 
 from __future__ import annotations

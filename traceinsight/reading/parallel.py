@@ -1,7 +1,8 @@
 """Reads many files, each in a process of its own where that pays.
 
-Plain child processes instead of a pool: a child that is killed (out of memory) takes only its own file along, and it
-does not import the caller's script, so a script without ``if __name__ == "__main__"`` is safe.
+Plain child processes instead of a pool: a child that is killed (out of memory) takes only its own file
+along, and it does not import the caller's script, so a script without ``if __name__ == "__main__"`` is
+safe.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from dataclasses import fields, replace
+from pathlib import Path
 
 from traceinsight.base.notes import DataNote
 from traceinsight.reading.limits import MIB
@@ -66,7 +68,7 @@ def _processors() -> int:
 
 
 def _worth_a_process(sources: Sequence[Source]) -> list[int]:
-    """Large files, biggest first so that the last to finish is a small one; ``memory://`` is in this process only."""
+    """Large files, biggest first, so that a small one ends last; ``memory://`` is in this process only."""
     large = [
         index
         for index, source in enumerate(sources)
@@ -79,7 +81,8 @@ def _worth_a_process(sources: Sequence[Source]) -> list[int]:
 
 def _read_apart(source: Source, rank_regex: str | None) -> FileOutcome:
     job = pickle.dumps((source, rank_regex), protocol=5)
-    command = [sys.executable, "-c", _START, json.dumps([os.path.abspath(entry) for entry in sys.path])]  # noqa: PTH100
+    search_path = [str(Path(entry).absolute()) for entry in sys.path]
+    command = [sys.executable, "-c", _START, json.dumps(search_path)]
     try:
         child = subprocess.run(command, input=job, capture_output=True, check=False)
     except (OSError, ValueError):

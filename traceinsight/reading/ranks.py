@@ -21,7 +21,7 @@ def find_rank(
     file_name: str,
     rank_regex: re.Pattern[str] | None,
 ) -> tuple[int | None, str]:
-    """The rank and its source: the user's pattern, ``distributedInfo``, collective arguments, the file name."""
+    """The rank and its source: the user's pattern, ``distributedInfo``, collective arguments or file name."""
     if rank_regex is not None:
         found = rank_regex.search(file_name)
         if found and found[1] and found[1].isdecimal():
@@ -38,7 +38,7 @@ def find_rank(
 
 
 def _rank_from_arguments(comm_ranks: Iterable[tuple[int, CommArgs]]) -> int | None:
-    """ "Rank" counts inside the group: global in the default group, translated by the member list elsewhere."""
+    """The argument counts inside its group: the global rank in the default group only."""
     candidates = set()
     for rank, args in comm_ranks:
         if args.group_ranks and 0 <= rank < len(args.group_ranks):
@@ -58,7 +58,7 @@ def find_world_size(header: Header, comm_args: Iterable[CommArgs]) -> int | None
 
 
 def find_host(header: Header, file_name: str) -> str | None:
-    """From the header, else from the name the profiler's handler gives: ``<host>_<pid>.<ns>.pt.trace.json``."""
+    """From the header, else from the name the profiler gives: ``<host>_<pid>.<ns>.pt.trace.json``."""
     if header.host:
         return header.host
     found = _FILE_HOST.match(file_name.rsplit("/", 1)[-1])

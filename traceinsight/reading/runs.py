@@ -2,14 +2,15 @@
 
 **The rule.**
 
-1. *Folder.* A folder that holds two or more ranks stands for itself. Such folders are joined only when they are parts
-   of one job, as with one folder per node: same parent, no rank in both, overlapping times, and a world that is large
-   enough for all. Folders that hold one rank each are pooled with their siblings (one folder per rank).
-2. *Time.* Inside such a unit, files whose time windows overlap or lie within :data:`MAX_GAP_NS` may be one run:
-   the ranks of a run start and end seconds apart, and host clocks differ a little.
-3. *Rank.* A rank is in a run once. Where a rank has several files in one stretch of time (a schedule that repeats, a run
-   restarted at once), the rank with the most files sets the captures, and every other file goes to the capture whose
-   start is nearest and that does not have its rank yet.
+1. *Folder.* A folder that holds two or more ranks stands for itself. Such folders are joined only when they
+   are parts of one job, as with one folder per node: same parent, no rank in both, overlapping times, and a
+   world that is large enough for all. Folders that hold one rank each are pooled with their siblings (one
+   folder per rank).
+2. *Time.* Inside such a unit, files whose time windows overlap or lie within :data:`MAX_GAP_NS` may be one
+   run: the ranks of a run start and end seconds apart, and host clocks differ a little.
+3. *Rank.* A rank is in a run once. Where a rank has several files in one stretch of time (a schedule that
+   repeats, a run restarted at once), the rank with the most files sets the captures, and every other file
+   goes to the capture whose start is nearest and that does not have its rank yet.
 
 Files without a rank count as one rank: two of them are never the same run.
 """
@@ -72,7 +73,7 @@ def group_runs(candidates: Sequence[Candidate]) -> list[Run]:
 def without_copies(
     candidates: Sequence[Candidate],
 ) -> tuple[list[Candidate], list[tuple[Candidate, Candidate]]]:
-    """Drops files with the same rank and the same events as an earlier one; returns (kept, [(copy, original)])."""
+    """Drops files with the rank and the events of an earlier one; returns (kept, [(copy, original)])."""
     kept: list[Candidate] = []
     copies: list[tuple[Candidate, Candidate]] = []
     by_window: dict[tuple[object, ...], list[Candidate]] = defaultdict(list)

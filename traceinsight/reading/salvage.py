@@ -62,14 +62,14 @@ class Salvaged:
 def end_of_value(error: Exception, prefix_bytes: int) -> int | None:
     """Where the first JSON value ended when a decoder complained about text behind it.
 
-    msgspec names the byte after the first one it did not expect, counted with the ``prefix_bytes`` we put first.
+    msgspec names the byte after the first one it did not expect, counting the ``prefix_bytes`` we put first.
     """
     found = _TRAILING.search(str(error))
     return int(found[1]) - 1 - prefix_bytes if found else None
 
 
 def soothe(text: bytes) -> bytes:
-    """Repairs that cannot change the structure: encoding, control characters, escapes, bare words for values."""
+    """Repairs that keep the structure: encoding, control characters, escapes, bare words for values."""
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
@@ -87,7 +87,7 @@ def _quote_bare_word(found: re.Match[bytes]) -> bytes:
 
 
 def salvage(text: bytes, final: bool) -> Salvaged:
-    """Reads what can be read of ``text``, which starts at an event; unless ``final`` it may end inside one."""
+    """Reads what can be read of ``text``, which starts at an event and, if not ``final``, may end in one."""
     result = Salvaged()
     starts = [0, *(found.end() for found in _BOUNDARY.finditer(text))]
     piece = 0
@@ -101,36 +101,44 @@ def salvage(text: bytes, final: bool) -> Salvaged:
 def _salvage_piece(text: bytes, starts: list[int], piece: int, final: bool, result: Salvaged) -> int:
     """Reads the event at ``starts[piece]`` and returns how many pieces it took."""
     start = starts[piece]
-    repairs: tuple[Callable[[bytes], bytes], ...] = (bytes, soothe, _repair_name, _repair_quotes)
+    repairs = _REPAIRS
     if result.lost > _MAX_FAILURES or text[start : start + 1] != b"{":
-        repairs = repairs[:1]
+        repairs = _REPAIRS[:1]
     for repair in repairs:
-        for joined in range(1, _MAX_JOINED_PIECES + 1):
-            after = piece + joined
-            if after > len(starts):
-                break
-            stop = starts[after] if after < len(starts) else len(text)
-            if stop - start > _MAX_REPAIRED_BYTES and (joined > 1 or repair is not bytes):
-                break
-            outcome = _decode_one(repair(text[start:stop]))
-            if outcome is None:
-                continue
-            if repair is not bytes:
-                result.repaired += 1
-                _remember_problem(result, start)
-            _accept(outcome, start, stop, result)
-            return joined
+        taken = _read_with(repair, text, starts, piece, result)
+        if taken:
+            return taken
     is_last = piece + 1 == len(starts)
     if is_last and not final:
         return 1  # the rest of this event is still to come; `used` stays before it
-    _remember_problem(result, start)
     rest = text[start:].strip(b", \t\r\n\0") if is_last else b"?"
     if rest.startswith(b"]"):
         result.end = text.index(b"]", start) + 1
     elif rest:
+        _remember_problem(result, start)
         result.lost += 1
     result.used = len(text) if is_last else starts[piece + 1]
     return 1
+
+
+def _read_with(
+    repair: Callable[[bytes], bytes], text: bytes, starts: list[int], piece: int, result: Salvaged
+) -> int:
+    """Decodes the piece, with the next few where it was split inside an event; returns how many."""
+    start = starts[piece]
+    for after in range(piece + 1, min(piece + _MAX_JOINED_PIECES, len(starts)) + 1):
+        stop = starts[after] if after < len(starts) else len(text)
+        if stop - start > _MAX_REPAIRED_BYTES and (after > piece + 1 or repair is not bytes):
+            break
+        outcome = _decode_one(repair(text[start:stop]))
+        if outcome is None:
+            continue
+        if repair is not bytes:
+            result.repaired += 1
+            _remember_problem(result, start)
+        _accept(outcome, start, stop, result)
+        return after - piece
+    return 0
 
 
 def _remember_problem(result: Salvaged, offset: int) -> None:
@@ -148,7 +156,7 @@ def _accept(outcome: tuple[Any, int, bytes], start: int, stop: int, result: Salv
 
 
 def _decode_one(piece: bytes) -> tuple[Any, int, bytes] | None:
-    """The event at the start of ``piece`` (None if it is none), the offset of what follows it, and that text."""
+    """The event at the start of ``piece`` (None if it is none), the offset of what follows, and that text."""
     stripped = piece.rstrip(b", \t\r\n\0")
     try:
         return schema.exact_event.decode(stripped), len(piece), b""
@@ -169,7 +177,7 @@ def _decode_one(piece: bytes) -> tuple[Any, int, bytes] | None:
 
 
 def _decode_loosely(text: bytes, length: int) -> tuple[Any, int, bytes] | None:
-    """An event with a field of an unexpected type: through plain Python objects, keeping what has the right type."""
+    """An event with a field of an unexpected type: keeps the fields that have the right one."""
     try:
         fields = json.loads(text, strict=False, parse_int=_NumberText, parse_float=_NumberText)
     except DECODE_ERRORS as error:
@@ -235,3 +243,7 @@ def _repair_name(piece: bytes) -> bytes:
 def _repair_quotes(piece: bytes) -> bytes:
     """Any quote that neither opens nor closes a string, judged by its neighbours, becomes an apostrophe."""
     return soothe(_INNER_QUOTE.sub(b"'", _repair_name(piece)))
+
+
+_REPAIRS: tuple[Callable[[bytes], bytes], ...] = (bytes, soothe, _repair_name, _repair_quotes)
+"""From none to the most daring."""

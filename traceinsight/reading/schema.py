@@ -112,7 +112,7 @@ class ExactEnd(End, gc=False, tag_field="ph", tag="E"):
     ts: msgspec.Raw = NO_TEXT
 
 
-# Flow, instant, counter, async, object and other phases: known, so that they decode, and empty, so that they are cheap.
+# Flow, instant, counter, async, object, ...: known, so that they decode, and empty, so that they are cheap.
 _IGNORED_PHASES = "sftiICbneSTFpPNODVvaRc()"
 _IGNORED = tuple(
     msgspec.defstruct(f"Ignored{ord(phase)}", [], tag_field="ph", tag=phase, gc=False)

@@ -136,7 +136,7 @@ def _lanes(columns: Columns, kind: Int8, keep: Flags, collector: Collector) -> t
 
 
 def _gpu_places(columns: Columns, on_gpu: Flags, rank: Int32) -> dict[int, tuple[int, int]]:
-    """Device and stream of every GPU lane: the most frequent where its events disagree (the smallest in a tie)."""
+    """Device and stream of every GPU lane; where its events disagree the most frequent, then the smallest."""
     places = np.stack(
         [rank[columns.lane[on_gpu]].astype(np.int64), columns.device[on_gpu], columns.stream[on_gpu]]
     )
@@ -167,9 +167,9 @@ def _renumbered(comm_args: dict[int, CommArgs], rows: Int64) -> dict[int, CommAr
 
 
 def _sort_order(events: EventTable, comm_args: dict[int, CommArgs]) -> Int64:
-    """By (start, -duration, lane, name); all other columns break ties, so that the order is the same every time.
+    """By (start, -duration, lane, name); the other columns break ties, so that the order is always the same.
 
-    Few events start at the same time, so one sort by start and a full sort of the ties is faster than a full sort.
+    Few events start at the same time: a sort by start and a full sort of the ties is faster than a full sort.
     """
     order = np.argsort(events.start_ns, kind="stable")
     start = events.start_ns[order]
@@ -206,9 +206,9 @@ def _without_duplicates(
 ) -> tuple[EventTable, dict[int, CommArgs], int]:
     """Drops events that are in the file twice.
 
-    An event with a correlation or external id is told apart by it, so an equal one is a copy. Python frames and the
-    like have no id, and short ones do repeat within a microsecond: these are thinned only by the factor by which
-    the events with ids turned out to be multiplied.
+    An event with a correlation or external id is told apart by it, so an equal one is a copy. Python frames
+    and the like have no id, and short ones do repeat within a microsecond: these are thinned only by the
+    factor by which the events with ids turned out to be multiplied.
     """
     if len(events) < 2:
         return events, comm_args, 0

@@ -1,8 +1,8 @@
 """Microseconds as written in the file to int64 nanoseconds, exact to the digit.
 
 ``6322354329901.737`` is 13 digits before a 3-digit fraction: as a float64 it is off by less than half a
-nanosecond, so splitting off the whole part (exact) and rounding the rest is exact. ``1712195918012345.678`` is
-not: from 2**43 microseconds on only the text helps.
+nanosecond, so splitting off the whole part (exact) and rounding the rest is exact. ``1712195918012345.678``
+is not: from 2**43 microseconds on only the text helps.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def from_texts(texts: Sequence[bytes]) -> tuple[Int64, Flags]:
 
 
 def _from_plain_digits(padded: NDArray[np.bytes_]) -> tuple[Int64, Flags]:
-    """Rows that are ``digits[.digits]``, all at once, one text column at a time; other rows are flagged out."""
+    """Rows that are ``digits[.digits]``, all at once, one column of text at a time; others are flagged."""
     width = max(padded.dtype.itemsize, 1)
     letters = padded.astype(f"S{width}").view(np.uint8).reshape(len(padded), width)
     value = np.zeros(len(padded), dtype=np.int64)

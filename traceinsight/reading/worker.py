@@ -1,4 +1,4 @@
-"""The process that reads one file for :mod:`traceinsight.reading.parallel`: a job on stdin, the outcome on stdout."""
+"""The process that reads one file for :mod:`.parallel`: job on stdin, outcome on stdout."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import sys
 
 
 def main() -> None:
-    """Reads a pickled ``(source, rank_regex)`` and answers with the pickled outcome, which only our parent loads."""
-    from traceinsight.reading.read_file import read_file  # noqa: PLC0415  keeps the import light for the parent
+    """Takes a pickled ``(source, rank_regex)``; answers with the pickled outcome, for our parent alone."""
+    from traceinsight.reading.read_file import read_file  # noqa: PLC0415  keeps the import light for the
+
+    parent
 
     # Whatever a library prints must not end up between the bytes of the answer.
     answer = os.fdopen(os.dup(1), "wb")

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from traceinsight.base.labels import STEP_LABEL, without_batch_index
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64, Recording
 
+_WHOLE, _NONE = "whole recording", "none"
+
 MIN_RECURRENCES = 3
 """A label must recur this often to be taken for a step: two could be a coincidence."""
 
@@ -54,6 +56,11 @@ class Steps:
     source: str
     main_lane: int | None
     of_event: Int64
+
+    @property
+    def marked(self) -> bool:
+        """Whether anything in the trace marks steps; otherwise the one "step" is the whole recording."""
+        return self.source not in {_WHOLE, _NONE}
 
 
 def find_steps(recording: Recording, launch: Int64) -> Steps:
@@ -121,12 +128,12 @@ def _whole_recording(recording: Recording) -> tuple[list[int], Int64, Int64, str
     events = recording.events
     if not len(events):
         nothing = np.empty(0, dtype=np.int64)
-        return [], nothing, nothing, "none", None
+        return [], nothing, nothing, _NONE, None
     cpu = recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION)
     lane = int(np.bincount(events.lane[cpu]).argmax()) if len(cpu) else None
     start = events.start_ns[:1].copy()
     end = np.array([events.end_ns.max()], dtype=np.int64)
-    return [0], start, end, "whole recording", lane
+    return [0], start, end, _WHOLE, lane
 
 
 def _step_of_events(recording: Recording, launch: Int64, starts: Int64, ends: Int64) -> Int64:

@@ -19,7 +19,7 @@ def step_times(trace_set: TraceSet) -> list[StepTime]:
         StepTime(
             rank=trace.rank,
             step=step.number,
-            cpu_ns=step.cpu_end_ns - step.cpu_start_ns if trace.steps.source != "none" else None,
+            cpu_ns=step.cpu_end_ns - step.cpu_start_ns if trace.steps.marked else None,
             device_ns=step.window_ns[1] - step.window_ns[0] if step.device_start_ns is not None else None,
         )
         for trace in trace_set.ranks

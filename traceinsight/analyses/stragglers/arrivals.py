@@ -36,7 +36,8 @@ class Arrivals:
     def lag_ns(self) -> NDArray[np.float64]:
         """Arrival behind the median member, per collective and rank."""
         median: NDArray[np.float64] = np.nanmedian(self.times_ns, axis=1, keepdims=True)
-        return self.times_ns - median
+        lag: NDArray[np.float64] = self.times_ns - median
+        return lag
 
     def columns(self, ranks: Sequence[int]) -> NDArray[np.bool_]:
         """Which columns belong to these ranks."""

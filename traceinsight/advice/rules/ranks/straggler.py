@@ -51,7 +51,7 @@ _ACTIONS = {
         "lower their memory use; a rank near its limit frees and reallocates."
     ),
     "copy": "Pin the batch memory and copy asynchronously on its own stream on these ranks.",
-    "unknown": "Capture more steps and compare these ranks' timelines with the others' before each collective.",
+    "unknown": "Capture more steps; compare these ranks' timelines with the others' before each collective.",
 }
 
 

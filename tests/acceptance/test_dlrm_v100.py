@@ -81,9 +81,12 @@ def test_the_advice_is_about_lateness_and_not_about_bytes(diagnosis: Any) -> Non
     assert "exposed-all-to-all" not in [entry.rule for entry in diagnosis.roadmap]
 
 
-def test_lateness_is_the_first_thing_to_mend(diagnosis: Any) -> None:
-    assert rules(diagnosis)[:1] == ["straggler"]
-    assert [entry.rule for entry in diagnosis.roadmap][:1] == ["straggler"]
+def test_only_the_idle_host_costs_more_than_the_late_ranks(diagnosis: Any) -> None:
+    # By the oracle's sweep the GPUs idle 34-76 % of the step, nearly all of it before a late launch, and
+    # wait for ranks 2, 6 and 7 for a fifth of it. So the host comes first, lateness second, bytes nowhere.
+    assert rules(diagnosis) == ["host-bound", "straggler"]
+    assert [entry.rule for entry in diagnosis.roadmap] == ["host-bound", "straggler"]
+    assert "ranks 2, 6, 7 come late" in diagnosis.verdict
 
 
 def test_the_ceiling_is_what_the_group_holds_up_the_others(diagnosis: Any, truth: list[Meeting]) -> None:

@@ -1,4 +1,4 @@
-"""An independent reading of a whole trace: the standard library's JSON with decimal numbers, one event at a time."""
+"""An independent reading of a whole trace: the standard library's JSON with decimal numbers."""
 
 import gzip
 import json

@@ -118,7 +118,8 @@ def broken_between(middle):
     [
         ('{"ph": "X", "name": "x", "ts": 5, "dur": 1, "args": {"queued": N/A}}', 5, {"repaired-events": 1}),
         ('{"ph": "X", "name": "x", "ts": NaN, "dur": 1}', 4, {"repaired-events": 1, "unreadable-time": 1}),
-        ('{"ph": "X", "name": "x", "ts": 5, "dur": -Infinity}', 4, {"repaired-events": 1, "unreadable-time": 1}),
+        ('{"ph": "X", "name": "x", "ts": 5, "dur": -Infinity}', 4,
+         {"repaired-events": 1, "unreadable-time": 1}),
         ('{"ph": "X", "name": "a"b"c", "ts": 5, "dur": 1}', 5, {"repaired-events": 1}),
         ('{"ph": "X", "name": "a\nb\t\x00", "ts": 5, "dur": 1}', 5, {"repaired-events": 1}),
         ('{"ph": "X", "name": "C:\\d", "ts": 5, "dur": 1}', 5, {"repaired-events": 1}),
@@ -150,7 +151,7 @@ def test_a_note_says_where_the_problem_is(tmp_path):
 
 def test_the_same_fault_in_every_event_of_a_large_file(tmp_path):
     events = ",\n".join(
-        f'{{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": {i}, "dur": 1, "args": {{"queued": N/A}}}}'
+        f'{{"ph": "X", "cat": "kernel", "name": "k", "ts": {i}, "dur": 1, "args": {{"queued": N/A}}}}'
         for i in range(1, 60_001)
     )
     recording = read_anything(tmp_path, '{"traceEvents": [' + events + "]}")
@@ -161,11 +162,13 @@ def test_the_same_fault_in_every_event_of_a_large_file(tmp_path):
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b" \n", b"[]", b"{}", b"null", b"5", b'"text"', b"[1, 2]", b'{"traceEvents": []}', b'{"traceEvents": [',
+        b"", b" \n", b"[]", b"{}", b"null", b"5", b'"text"', b"[1, 2]",
+        b'{"traceEvents": []}', b'{"traceEvents": [',
         b'{"nodes": [{"id": 1}], "schema": "1.1.1-chakra.0.0.4"}', b"[" * 1_000_000, b'{"a":' * 1_000_000,
         b'{"traceEvents": [' + b"[" * 1_000_000, b'{"traceEvents": [' + b'{"ph":' * 300_000,
         b'{"traceEvents": [' + b" " * 3_000_000 + b"}" + b" " * 3_000_000, b'[{"name": "' + b"x" * 3_000_000,
-        b'{"traceEvents": [{"ph": "X", "name": ' + b'"name": "' * 200_000, b"\x1f\x8b", b"PK\x03\x04", b"\x00" * 100,
+        b'{"traceEvents": [{"ph": "X", "name": ' + b'"name": "' * 200_000,
+        b"\x1f\x8b", b"PK\x03\x04", b"\x00" * 100,
         b'{"traceEvents": [' + b"} {" * 300_000, b'{"traceEvents": [' + b'}, {"ph" : ' * 100_000,
     ],
     ids=range(23),

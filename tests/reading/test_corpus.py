@@ -152,7 +152,7 @@ def test_broken_files_give_what_is_left_of_them(corpus, name):
 
 def test_a_truncated_file_keeps_every_whole_event(corpus):
     path = corpus / "broken" / "truncated_mid_event.torchrec.json"
-    # Complete events end with a brace of their own line, two blanks deep; the last one was cut inside its arguments.
+    # The last event was cut inside its arguments.
     text = path.read_text()
     whole = text.count('"ph": "X"') - 1
     (recording,) = load(path).recordings

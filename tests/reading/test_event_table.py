@@ -99,8 +99,8 @@ def test_concatenated_documents_are_one_trace(tmp_path):
 
 
 def test_annotations_that_older_schemas_call_operators(tmp_path):
-    names = ["ProfilerStep#3", "## forward ##", "nccl:all_reduce", "gloo:all_reduce", "Optimizer.step#SGD.step",
-             "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "aten::mul"]  # fmt: skip
+    names = ["ProfilerStep#3", "## forward ##", "nccl:all_reduce", "gloo:all_reduce",
+             "Optimizer.step#SGD.step", "enumerate(DataLoader)#_Iter.__next__", "aten::mul"]  # fmt: skip
     events = [{**cpu_op(name, 1000 + i, 1, i + 1), "cat": "Operator"} for i, name in enumerate(names)]
     kinds = read(tmp_path, trace(*events)).events.kind.tolist()
     assert kinds == [EventKind.ANNOTATION] * 6 + [EventKind.CPU_OP]
@@ -136,8 +136,8 @@ def test_begin_and_end_events_make_spans(tmp_path):
     def half(ph, ts, name="outer", tid=1):
         return {"ph": ph, "ts": ts, "pid": 1, "tid": tid, "name": name, "cat": "cpu_op"}
 
-    events = [half("B", 1000), half("B", 1010, "inner"), half("B", 1005, "other", 2), half("E", 1020), half("E", 1100),
-              half("E", 1006, "other", 2), half("E", 1200)]  # fmt: skip
+    events = [half("B", 1000), half("B", 1010, "inner"), half("B", 1005, "other", 2), half("E", 1020),
+              half("E", 1100), half("E", 1006, "other", 2), half("E", 1200)]  # fmt: skip
     recording = read(tmp_path, events)
     assert [recording.name_of(i) for i in range(3)] == ["outer", "other", "inner"]
     assert recording.events.dur_ns.tolist() == [100_000, 1_000, 10_000]
@@ -204,7 +204,8 @@ def test_collective_arguments_in_all_spellings(tmp_path):
     ]
     comm = read(tmp_path, trace(*events)).comm_args
     assert comm[0] == CommArgs(
-        collective="all_to_allv", in_elements=12, out_elements=13, dtype="Float", in_split=(5, 7), out_split=None,
+        collective="all_to_allv", in_elements=12, out_elements=13, dtype="Float",
+        in_split=(5, 7), out_split=None,
         group_name="3", group_description="default_pg", group_ranks=(0, 1), group_size=2, sequence=2**64 - 1,
         peer_src=1, peer_dst=0,
     )  # fmt: skip

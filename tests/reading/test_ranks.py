@@ -12,15 +12,16 @@ def read(path, content, **options):
 
 
 def comm(rank, description="default_pg", ranks="[0, 1, 2, 3]", external_id=9):
-    names = {"Collective name": "allreduce", "Process Group Description": description, "Process Group Ranks": ranks,
-             "Rank": rank, "Group size": 4}  # fmt: skip
+    names = {"Collective name": "allreduce", "Process Group Description": description,
+             "Process Group Ranks": ranks, "Rank": rank, "Group size": 4}  # fmt: skip
     return cpu_op("record_param_comms", 1100, 5, external_id, **names)
 
 
 @pytest.mark.parametrize(
     ("name", "rank"),
     [
-        ("rank7.json", 7), ("rank-7.Jul_15.1074.pt.trace.json", 7), ("Rank_07_x.json", 7), ("worker3_step_12.169.pt.trace.json", 3),
+        ("rank7.json", 7), ("rank-7.Jul_15.1074.pt.trace.json", 7), ("Rank_07_x.json", 7),
+        ("worker3_step_12.169.pt.trace.json", 3),
         ("Baseline - 12-11 - 220ff-rank6-chrome-trace.json", 6), ("worker0.1623143089861.pt.trace.json", 0),
         ("trace.json", None), ("crank7.json", None), ("step_7.json", None),
     ],
@@ -121,7 +122,8 @@ def test_host_from_the_name_that_the_profiler_gives(tmp_path):
 
 
 def test_a_broken_header_is_read_key_by_key(tmp_path):
-    text = '{"schemaVersion": 1, "x": oops oops, "distributedInfo": {"rank": 5, "world_size": 8}, "traceEvents": ['
+    text = '{"schemaVersion": 1, "x": oops oops, "distributedInfo": {"rank": 5, "world_size": 8}, '
+    text += '"traceEvents": ['
     text += '{"ph": "X", "name": "a", "ts": 1, "dur": 1}], "baseTimeNanoseconds": 1000000000000000000}'
     recording = read(tmp_path / "t.json", text)
     assert (recording.rank, recording.world_size) == (5, 8)

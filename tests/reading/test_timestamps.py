@@ -64,9 +64,8 @@ def test_what_is_no_time_is_flagged(text):
     ],
 )
 def test_a_file_keeps_every_digit(tmp_path, ts, nanos):
-    text = (
-        '{"traceEvents": [{"ph": "X", "name": "a", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": %s, "dur": 1.5}]}'
-        % ts
+    text = '{"traceEvents": [{"ph": "X", "name": "a", "cat": "cpu_op", "ts": TS, "dur": 1.5}]}'.replace(
+        "TS", ts
     )
     (recording,) = load(write(tmp_path / "t.json", text)).recordings
     assert recording.events.start_ns.tolist() == [nanos]

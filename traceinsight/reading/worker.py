@@ -6,13 +6,11 @@ import os
 import pickle
 import sys
 
+from traceinsight.reading.read_file import read_file
+
 
 def main() -> None:
     """Takes a pickled ``(source, rank_regex)``; answers with the pickled outcome, for our parent alone."""
-    from traceinsight.reading.read_file import read_file  # noqa: PLC0415  keeps the import light for the
-
-    parent
-
     # Whatever a library prints must not end up between the bytes of the answer.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)

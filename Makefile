@@ -19,16 +19,16 @@ STACK := $(VENV)/training-cpu.stamp
 demo: $(CORE)  ## analyse the sample traces; needs no torch
 	@$(BIN)/traceinsight analyze sample_traces/late_rank
 
+# A failed check does not hide the ones behind it: all of them run, and the failed ones are named at the end.
 test: $(DEV) $(STACK)  ## lint, types, import floors and every test
-	@echo "==> ruff"
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@echo "==> mypy"
-	@$(BIN)/mypy
-	@echo "==> import floors"
-	@$(BIN)/lint-imports
-	@echo "==> pytest"
-	@TRACEINSIGHT_REQUIRE_TORCH=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	@failed=; \
+	check() { name="$$1"; shift; echo "==> $$name"; "$$@" || failed="$$failed [$$name]"; }; \
+	check "ruff check" $(BIN)/ruff check --quiet .; \
+	check "ruff format" $(BIN)/ruff format --quiet --check .; \
+	check "mypy" $(BIN)/mypy; \
+	check "import floors" $(BIN)/lint-imports; \
+	check "pytest" env TRACEINSIGHT_REQUIRE_TORCH=1 $(BIN)/python -m pytest -n 2 --dist loadfile; \
+	test -z "$$failed" || { echo "failed:$$failed" >&2; exit 1; }
 
 $(CORE): pyproject.toml
 	@test -n "$(PYTHON)" || { echo "error: no Python from 3.11 on was found; name one with make PYTHON=/path/to/python" >&2; exit 1; }

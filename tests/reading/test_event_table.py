@@ -182,6 +182,18 @@ def test_other_streams_do_not_clip(tmp_path):
     assert read(tmp_path, trace(*events)).events.dur_ns.tolist() == [500_000, 20_000]
 
 
+def test_a_thread_and_a_stream_of_the_same_numbers_are_two_lanes(tmp_path):
+    thread = {**cpu_op("aten::mul", 1000, 10), "pid": 1, "tid": 7}
+    stream = {**kernel("gemm", 1020, 10, device=1), "pid": 1, "tid": 7}
+    sync = {**kernel("Stream Sync", 1040, 5, device=1), "pid": 1, "tid": 7, "cat": "cuda_sync"}
+    recording = read(tmp_path, trace(sync, stream, thread))
+    assert [(lane.pid, lane.tid, lane.device, lane.stream) for lane in recording.lanes] == [
+        ("1", "7", None, None),
+        ("1", "7", 1, 7),
+    ]
+    assert recording.events.lane.tolist() == [0, 1, 1]
+
+
 def test_arrays_are_read_only(tmp_path):
     recording = read(tmp_path, trace(kernel()))
     with pytest.raises(ValueError, match="read-only"):

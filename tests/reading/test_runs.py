@@ -97,6 +97,14 @@ def test_one_folder_per_rank_is_one_run(tmp_path):
     assert [recording.rank for recording in load(tmp_path).recordings] == [0, 1, 2]
 
 
+def test_the_manifest_lies_beside_the_traces_or_above_their_folders(tmp_path):
+    for rank in range(2):
+        write(tmp_path / f"rank{rank}" / "trace.json", capture(rank))
+    write(tmp_path / "run.json", {"schema": 1})
+    assert load(tmp_path).manifest == {"schema": 1}
+    assert load(tmp_path / "rank0").manifest is None
+
+
 def test_one_folder_per_node_is_one_run_when_the_world_fits(tmp_path):
     for rank in range(4):
         write(tmp_path / f"node{rank // 2}" / f"{rank}.json", capture(rank, world_size=4))

@@ -35,6 +35,23 @@ def test_zip_archive(tmp_path):
     assert result.recordings[0].file == f"{path}!a/rank0.json"
 
 
+def test_archives_without_traces_and_damaged_ones(tmp_path):
+    with zipfile.ZipFile(tmp_path / "model.pt", "w") as archive:
+        archive.writestr("model/data.pkl", b"x")
+        archive.writestr("model/version", b"3")
+    with pytest.raises(UnreadableInputError, match=r"model\.pt"):
+        load(tmp_path / "model.pt")
+    damaged = tmp_path / "damaged.zip"
+    with zipfile.ZipFile(damaged, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("t.json", TEXT * 50)
+    content = bytearray(damaged.read_bytes())
+    content[60:90] = bytes(30)
+    with pytest.raises(UnreadableInputError, match=r"damaged\.zip"):
+        load(write(damaged, bytes(content)))
+    with pytest.raises(UnreadableInputError, match=r"damaged\.zip"):
+        load(write(damaged, bytes(content[:80])))
+
+
 def test_folder_is_searched_to_the_bottom_and_links_in_a_circle_end(tmp_path):
     write(tmp_path / "a" / "b" / "t.json", TEXT)
     (tmp_path / "a" / "loop").symlink_to(tmp_path)

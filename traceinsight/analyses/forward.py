@@ -51,7 +51,9 @@ def _share(trace: RankTrace, activity: Activity, step: Step) -> ForwardShare | N
     span = _device_span(trace, host.spans)
     if span is None:
         return None
-    parts = [part for part in trace.collectives if _launched_in(part, host.spans)]
+    launches = np.array([part.launch_ns for part in trace.collectives], dtype=np.int64)
+    launched = np.flatnonzero(intervals.contains(host.spans, launches)).tolist()
+    parts = [trace.collectives[position] for position in launched]
     comm = intervals.clip(_spans_of(parts), *span)
     exposed = intervals.subtract(comm, activity.compute)
     return ForwardShare(
@@ -111,10 +113,6 @@ def _device_span(trace: RankTrace, host: Spans) -> tuple[int, int] | None:
     if not len(chosen):
         return None
     return int(events.start_ns[chosen].min()), int(events.end_ns[chosen].max())
-
-
-def _launched_in(part: RankCollective, host: Spans) -> bool:
-    return bool(intervals.contains(host, np.array([part.launch_ns], dtype=np.int64))[0])
 
 
 def _spans_of(parts: list[RankCollective]) -> Spans:

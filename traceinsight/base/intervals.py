@@ -44,12 +44,16 @@ def measure(spans: Spans) -> int:
 
 def intersect(a: Spans, b: Spans) -> Spans:
     """Time in both sets."""
-    return _combine(a, b, np.logical_and)
+    if not len(a) or not len(b):
+        return EMPTY
+    return _combine(_near(a, b), _near(b, a), np.logical_and)
 
 
 def subtract(a: Spans, b: Spans) -> Spans:
     """Time in ``a`` and not in ``b``."""
-    return _combine(a, b, lambda in_a, in_b: in_a & ~in_b)
+    if not len(a) or not len(b):
+        return a
+    return _combine(a, _near(b, a), lambda in_a, in_b: in_a & ~in_b)
 
 
 def add(a: Spans, b: Spans) -> Spans:
@@ -84,11 +88,14 @@ def contains(spans: Spans, times_ns: _Int64) -> _Bool:
     return np.asarray(np.searchsorted(spans.ravel(), times_ns, side="right") % 2 == 1)
 
 
+def _near(spans: Spans, other: Spans) -> Spans:
+    """The part of a set within the extent of another: all that matters when a few spans meet many."""
+    return clip(spans, int(other[0, 0]), int(other[-1, 1]))
+
+
 def _combine(a: Spans, b: Spans, keep: Callable[[_Bool, _Bool], _Bool]) -> Spans:
     """Cut time at every boundary, keep the pieces wanted, merge neighbours."""
-    cuts = np.unique(np.concatenate((a.ravel(), b.ravel())))
-    if len(cuts) < 2:
-        return EMPTY
-    piece_starts, piece_ends = cuts[:-1], cuts[1:]
+    cuts = np.sort(np.concatenate((a.ravel(), b.ravel())))
+    piece_starts, piece_ends = cuts[:-1], cuts[1:]  # equal cuts make empty pieces, which union() drops
     wanted = keep(contains(a, piece_starts), contains(b, piece_starts))
     return union(piece_starts[wanted], piece_ends[wanted])

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
+from pathlib import Path
 
 MIB = 1 << 20
 
@@ -47,6 +49,25 @@ LIMITS = Limits()
 def available_memory_bytes() -> int:
     """Memory this process could still take, or 8 GiB where the system does not tell."""
     try:
+        meminfo = Path("/proc/meminfo").read_text(encoding="ascii", errors="replace")
+        found = re.search(
+            r"MemAvailable:\s+(\d+) kB", meminfo
+        )  # unlike free pages, counts caches as available
+        if found:
+            return min(int(found[1]) * 1024, _container_limit_bytes())
+    except OSError:
+        pass
+    try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 8 << 30
+
+
+def _container_limit_bytes() -> int:
+    """What the control group of this process may still take; without a group or limit, more than anybody has."""
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = int((group / "memory.max").read_text(encoding="ascii"))
+        return max(limit - int((group / "memory.current").read_text(encoding="ascii")), 0)
+    except (OSError, ValueError):
+        return 1 << 62

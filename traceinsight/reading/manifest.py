@@ -13,16 +13,22 @@ _MAX_MANIFEST_BYTES = 256 << 20
 
 
 def find_manifest(directories: Iterable[str]) -> tuple[dict[str, object] | None, list[DataNote]]:
-    """The first readable ``run.json`` of these folders, and notes on unreadable ones."""
+    """The first readable ``run.json`` of these folders, and notes on unreadable ones.
+
+    Where the files lie in several folders (one per rank or node), the folder above them counts, too.
+    """
     notes: list[DataNote] = []
-    for directory in dict.fromkeys(directories):
+    folders = list(dict.fromkeys(directories))
+    if len(folders) > 1:
+        folders += dict.fromkeys(folder.rpartition("/")[0] for folder in folders)
+    for directory in folders:
         path = f"{directory}/{MANIFEST_NAME}" if directory else MANIFEST_NAME
         try:
             with open_binary(path) as raw:
                 fields = msgspec.json.decode(raw.read(_MAX_MANIFEST_BYTES))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             continue
-        except (OSError, ValueError, RecursionError) as error:
+        except Exception as error:  # whatever a remote file system raises, a manifest must not end the load
             message = f"{path} is no readable run manifest ({error}); analysed without it."
             notes.append(DataNote("warning", "unreadable-manifest", message, file=path))
             continue

@@ -24,7 +24,7 @@ def find_rank(
     """The rank and its source: the user's pattern, ``distributedInfo``, collective arguments or file name."""
     if rank_regex is not None:
         found = rank_regex.search(file_name)
-        if found and found[1] and found[1].isdecimal():
+        if found and found[1] and re.fullmatch(r"\d{1,9}", found[1]):
             return int(found[1]), "rank-regex"
     if header.rank is not None:
         return header.rank, "distributedInfo"

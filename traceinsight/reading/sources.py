@@ -209,8 +209,9 @@ def _members(source: Source) -> list[Source]:
                 infos = [info for info in archive.infolist() if not info.is_dir()]
     except Exception:  # an unreadable file or archive is reported when it is read
         return [source]
-    return [
+    members = [
         Source(source.path, info.filename, info.compress_size, source.explicit and len(infos) == 1)
         for info in infos[: LIMITS.max_zip_members]
         if _TRACE_NAME.search(info.filename) or len(infos) == 1
     ]
+    return members or [source]  # an archive of something else is reported as no trace

@@ -47,14 +47,14 @@ def build_table(collector: Collector, base_ns: int) -> Table:
     keep = _real_events(columns, collector)
     kind = _kinds(columns, collector)
     strings, name_rank = _sorted_names(collector.names, columns.name[keep])
-    lanes, lane_rank = _lanes(columns, kind, keep, collector)
+    lanes, lane = _lanes(columns, kind, keep, collector)
     rows = np.flatnonzero(keep)
     events = EventTable(
         start_ns=columns.start_ns[rows] + base_ns,
         dur_ns=columns.dur_ns[rows],
         name=name_rank[columns.name[rows]],
         kind=kind[rows],
-        lane=lane_rank[columns.lane[rows]],
+        lane=lane[rows],
         correlation=columns.correlation[rows],
         external_id=columns.external_id[rows],
         size_bytes=np.where(
@@ -116,37 +116,43 @@ def _sorted_names(names: Interner, used: Int32) -> tuple[tuple[str, ...], Int32]
 
 
 def _lanes(columns: Columns, kind: Int8, keep: Flags, collector: Collector) -> tuple[tuple[Lane, ...], Int32]:
-    """Lanes in use, sorted by (pid, tid), and the new index of each old one."""
+    """Lanes in use, sorted by (pid, tid), and the lane of every event.
+
+    A CPU thread and a GPU stream stay apart even where their numbers agree: in a container the process may well be
+    number 1 and have a thread 7, as GPU 1 has a stream 7. The thread comes first then.
+    """
     keys = [(lane_text(pid), lane_text(tid)) for pid, tid in collector.lanes]
-    used = np.unique(columns.lane[keep]).tolist()
-    unique_keys = sorted({keys[number] for number in used})
-    position = {key: index for index, key in enumerate(unique_keys)}
-    rank = np.array([position.get(key, 0) for key in keys] or [0], dtype=np.int32)
-    on_gpu = np.isin(kind, (*GPU_WORK, EventKind.GPU_ANNOTATION)) & keep
-    gpu_places = _gpu_places(columns, on_gpu, rank)
+    sorted_keys = sorted(set(keys))
+    position = {key: index for index, key in enumerate(sorted_keys)}
+    key_rank = np.array([position[key] for key in keys] or [0], dtype=np.int64)
+    on_gpu = np.isin(kind, (*GPU_WORK, EventKind.GPU_ANNOTATION))
+    on_gpu |= (kind == EventKind.OTHER) & (columns.device >= 0) & (columns.stream >= 0)  # cuda_sync
+    place = 2 * key_rank[columns.lane] + on_gpu
+    used = np.unique(place[keep])
+    lane: Int32 = np.searchsorted(used, place).astype(np.int32)
+    devices = _gpu_places(columns, on_gpu & keep, lane)
     lanes = []
-    for index, (pid, tid) in enumerate(unique_keys):
+    for index, code in enumerate(used.tolist()):
+        pid, tid = sorted_keys[code // 2]
         name = collector.lane_names.get((pid, tid), "")
-        if index not in gpu_places:
+        if index in devices:
+            device, stream = devices[index]
+            lanes.append(Lane(pid, tid, name, _or_number(device, pid), _or_number(stream, tid)))
+        else:
             lanes.append(Lane(pid, tid, name))
-            continue
-        device, stream = gpu_places[index]
-        lanes.append(Lane(pid, tid, name, _or_number(device, pid), _or_number(stream, tid)))
-    return tuple(lanes), rank
+    return tuple(lanes), lane
 
 
-def _gpu_places(columns: Columns, on_gpu: Flags, rank: Int32) -> dict[int, tuple[int, int]]:
+def _gpu_places(columns: Columns, on_gpu: Flags, lane: Int32) -> dict[int, tuple[int, int]]:
     """Device and stream of every GPU lane; where its events disagree the most frequent, then the smallest."""
-    places = np.stack(
-        [rank[columns.lane[on_gpu]].astype(np.int64), columns.device[on_gpu], columns.stream[on_gpu]]
-    )
+    places = np.stack([lane[on_gpu].astype(np.int64), columns.device[on_gpu], columns.stream[on_gpu]])
     distinct, counts = np.unique(places, axis=1, return_counts=True)
     best: dict[int, tuple[int, int]] = {}
     best_count: dict[int, int] = {}
-    for (lane, device, stream), count in zip(distinct.T.tolist(), counts.tolist(), strict=True):
+    for (number, device, stream), count in zip(distinct.T.tolist(), counts.tolist(), strict=True):
         told = count if device >= 0 or stream >= 0 else 0  # annotations mirrored on the GPU tell neither
-        if lane not in best or told > best_count[lane]:
-            best[lane], best_count[lane] = (device, stream), told
+        if number not in best or told > best_count[number]:
+            best[number], best_count[number] = (device, stream), told
     return best
 
 

@@ -1,0 +1,1 @@
+"""A discrete-event model of training steps that writes traces with known truth."""

@@ -1,0 +1,166 @@
+"""``traceinsight analyze``: the main job."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traceinsight.base.errors import UsageError
+from traceinsight.cli.messages import print_note
+from traceinsight.cli.progress import reading_progress
+from traceinsight.cli.stdout import check_target, write_file, write_stdout
+
+if TYPE_CHECKING:
+    from traceinsight.report import ReportOptions
+
+_FILE_WIDTH = 80
+_LEAST_WIDTH = 40
+
+
+class FormatName(StrEnum):
+    """The names of ``traceinsight.report.FORMATS``, spelled out so that ``--help`` need not import them."""
+
+    TERMINAL = "terminal"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+def analyze(
+    traces: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACES",
+            help="Trace files (.json, .json.gz, .zip), folders, globs or URLs. All ranks of one run.",
+            show_default=False,
+        ),
+    ],
+    output_format: Annotated[
+        FormatName | None,
+        typer.Option(
+            "--format", "-f",
+            help="How to write the result. Default: what the ending of --output says, else terminal.",
+            show_default=False, rich_help_panel="Result",
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE",
+            help="Write to FILE (.json, .md, .txt) instead of stdout. An existing file is kept.",
+            show_default=False, rich_help_panel="Result",
+        ),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing --output file.", rich_help_panel="Result")
+    ] = False,
+    all_ranks: Annotated[
+        bool,
+        typer.Option(
+            "--all-ranks", help="One line per rank even for 64 ranks and more.", rich_help_panel="Result"
+        ),
+    ] = False,
+    no_color: Annotated[
+        bool,
+        typer.Option(
+            "--no-color", help="No colour. Also: NO_COLOR=1, or write to a pipe.", rich_help_panel="Result"
+        ),
+    ] = False,
+    run: Annotated[
+        int | None,
+        typer.Option(
+            "--run", metavar="N", min=1,
+            help="Which run, when the files hold several: 1 is the oldest. Default: the newest; the others "
+            "are listed.",
+            show_default=False, rich_help_panel="Reading",
+        ),
+    ] = None,
+    rank_regex: Annotated[
+        str | None,
+        typer.Option(
+            "--rank-regex", metavar="RE",
+            help=r"Finds the rank in a file name, in one group, e.g. 'worker(\d+)'. Needed only when the "
+            "traces do not name their rank.",
+            show_default=False, rich_help_panel="Reading",
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", metavar="N", min=1, help="Processes that read files. Default: by size and cores.",
+            show_default=False, rich_help_panel="Reading",
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"),
+    ] = False,
+) -> None:  # fmt: skip
+    """Say what the devices of a training job wait for, and what to change next.
+
+    [bold]Examples[/bold]
+
+      traceinsight analyze traces/
+      traceinsight analyze 'traces/rank*.json.gz' -o report.md
+      traceinsight analyze traces/ --format json | jq .verdict
+
+    [bold]What the result says, in this order[/bold]
+
+      - the verdict, one sentence with its number
+      - what to change next: action, gain (a ceiling is an upper bound), risk
+      - where the device time went: compute, transfer, wait for late peers, idle
+      - communication by kind, its share of forward, stragglers, kernels
+      - what could not be judged, and the capture setting that would allow it
+      - data quality, clocks, and which ranks and steps all this rests on
+    """
+    chosen = _format(output_format, output)
+    if output is not None:
+        check_target(output, force=force)
+    elif force:
+        raise UsageError("--force is about --output, which is not given.")
+    from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
+
+    with reading_progress(quiet=quiet) as progress:
+        diagnosis = api.analyze(traces, run=run, rank_regex=rank_regex, workers=workers, progress=progress)
+    from traceinsight.report import FORMATS  # noqa: PLC0415 - likewise
+
+    to_screen = output is None
+    text = FORMATS[chosen].render(diagnosis, _options(to_screen, no_color=no_color, all_ranks=all_ranks))
+    if output is None:
+        write_stdout(text)
+    else:
+        write_file(output, text, force=force)
+        if not quiet:
+            print_note(f"Wrote {output} ({chosen}): {diagnosis.verdict}")
+
+
+def _format(given: FormatName | None, output: Path | None) -> str:
+    if given is not None:
+        return given.value
+    if output is None:
+        return FormatName.TERMINAL.value
+    from traceinsight.report import format_for  # noqa: PLC0415 - not needed for --help
+
+    inferred = format_for(output.name)
+    if inferred is None:
+        raise UsageError(
+            "the ending of the output file names no format.",
+            where=str(output),
+            what_to_do=f"Add --format {'|'.join(FormatName)}, or end the name in .json, .md or .txt.",
+        )
+    return inferred.name
+
+
+def _options(to_screen: bool, *, no_color: bool, all_ranks: bool) -> ReportOptions:
+    from traceinsight.report import ReportOptions  # noqa: PLC0415 - not needed for --help
+
+    if not to_screen:
+        return ReportOptions(width=_FILE_WIDTH, color=False, all_ranks=all_ranks)
+    width = max(shutil.get_terminal_size((_FILE_WIDTH, 24)).columns, _LEAST_WIDTH)
+    plain = no_color or bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return ReportOptions(width=width, color=sys.stdout.isatty() and not plain, all_ranks=all_ranks)

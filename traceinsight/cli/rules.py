@@ -1,0 +1,49 @@
+"""``traceinsight rules``: what the advice rests on."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from traceinsight.base.errors import UsageError
+from traceinsight.cli.stdout import write_stdout
+
+if TYPE_CHECKING:
+    from traceinsight.advice.rule import Rule
+
+
+def rules(
+    rule: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RULE]", help="Print all about this rule instead of the list.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """List the rules that judge a run, or explain one.
+
+    [bold]Examples[/bold]
+
+      traceinsight rules
+      traceinsight rules straggler
+    """
+    from traceinsight.advice.registry import RULES  # noqa: PLC0415 - numpy, which --help does not need
+
+    known = {one.id: one for one in RULES}
+    if rule is None:
+        width = max(map(len, known))
+        write_stdout("".join(f"{one.id:<{width}}  {one.summary}\n" for one in RULES))
+        return
+    if rule not in known:
+        raise UsageError(f"there is no rule {rule!r}.", what_to_do=f"Rules: {', '.join(known)}.")
+    write_stdout(_explanation(known[rule]))
+
+
+def _explanation(rule: Rule) -> str:
+    """The documentation stands with the code of the rule, so that it cannot drift from it."""
+    text = inspect.getdoc(sys.modules[rule.judge.__module__]) or rule.summary
+    return f"{rule.id}\n\n{textwrap.dedent(text)}\n"

@@ -1,0 +1,116 @@
+"""What to change next: findings in the order of the roadmap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from traceinsight.base.statistics import median
+from traceinsight.base.units import (
+    format_bytes,
+    format_count,
+    format_factor,
+    format_gbps,
+    format_ns,
+    format_ranks,
+    format_share,
+)
+from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain
+from traceinsight.report.document import Block, Facts, Paragraph, Section
+
+_FORMATS: dict[str, Callable[[float | None], str]] = {
+    "ns": format_ns,
+    "share": format_share,
+    "bytes": format_bytes,
+    "GB/s": format_gbps,
+    "count": format_count,
+    "ratio": format_factor,
+}
+_RANKS_SHOWN = 8
+
+
+def section(diagnosis: Diagnosis) -> Section:
+    """Each finding with what to do, what it brings, what it risks and why it is believed."""
+    findings = in_order(diagnosis)
+    if not findings:
+        return Section("What to change next", (Paragraph(_nothing(diagnosis), "good"),))
+    step_ns = typical_step_ns(diagnosis)
+    blocks: list[Block] = []
+    for number, finding in enumerate(findings, start=1):
+        blocks += _finding(number, finding, step_ns, len(diagnosis.run.ranks))
+    if sum(finding.gain is not None for finding in findings) > 1:
+        blocks.append(
+            Paragraph(
+                "Gains overlap, so they do not add up: apply the first, capture again, compare.", "muted"
+            )
+        )
+    return Section("What to change next", tuple(blocks))
+
+
+def in_order(diagnosis: Diagnosis) -> list[Finding]:
+    """Findings as the roadmap orders their rules; those it does not name come last."""
+    order: dict[str, int] = {}
+    for place, entry in enumerate(diagnosis.roadmap):
+        order.setdefault(entry.rule, place)
+    return sorted(diagnosis.findings, key=lambda finding: order.get(finding.rule, len(order)))
+
+
+def typical_step_ns(diagnosis: Diagnosis) -> float | None:
+    """Median step window over ranks and steps: what gains are compared with."""
+    windows = [row.window_ns for row in diagnosis.partition]
+    return median(windows) if windows else None
+
+
+def _nothing(diagnosis: Diagnosis) -> str:
+    if diagnosis.not_judged:
+        return "Nothing in what could be judged; see Not judged for the rest."
+    return "Nothing: no rule found a bottleneck in these steps."
+
+
+def _finding(number: int, finding: Finding, step_ns: float | None, captured: int) -> list[Block]:
+    ranks = "all ranks" if len(finding.ranks) == captured > 1 else _ranks(finding.ranks)
+    about = f"{finding.severity} · {finding.confidence} confidence · {ranks} · rule {finding.rule}"
+    because = tuple(("Because" if i == 0 else "", evidence_line(e)) for i, e in enumerate(finding.evidence))
+    return [
+        Paragraph(f"{number}. {finding.title}", finding.severity),
+        Paragraph(about, "muted", indent=1),
+        Facts(
+            (
+                ("Do", finding.action),
+                ("Gain", gain_line(finding.gain, step_ns)),
+                ("Risk", finding.quality_risk),
+                *because,
+            ),
+            indent=1,
+        ),
+    ]
+
+
+def _ranks(ranks: list[int]) -> str:
+    if not ranks:
+        return "no rank named"
+    return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks, max_parts=_RANKS_SHOWN)}"
+
+
+def gain_line(gain: Gain | None, step_ns: float | None) -> str:
+    """The gain per step with its denominator; a ceiling is never worded as a promise."""
+    if gain is None:
+        return "not predicted"
+    size = format_ns(gain.step_ns.expected)
+    if step_ns:
+        size += f" of the {format_ns(step_ns)} step ({format_share(gain.step_ns.expected / step_ns)} of it)"
+    else:
+        size += " per step"
+    between = f"{format_ns(gain.step_ns.low)} to {format_ns(gain.step_ns.high)}"
+    factor = format_factor(gain.speedup.expected)
+    if gain.kind == "ceiling":
+        spread = f"; {between} over ranks" if gain.step_ns.high > gain.step_ns.expected else ""
+        return f"at most {size}, so {factor} as fast at best (ceiling{spread})"
+    low, high = format_factor(gain.speedup.low), format_factor(gain.speedup.high)
+    return f"{size}, {between}; {factor} as fast, {low} to {high} (replayed)"
+
+
+def evidence_line(evidence: Evidence) -> str:
+    """``lateness: 35.0 ms behind the last of the other ranks``. An unknown unit is written out."""
+    form = _FORMATS.get(evidence.unit)
+    value = form(evidence.value) if form else f"{format_count(evidence.value)} {evidence.unit}"
+    return f"{evidence.metric.replace('_', ' ')}: {value} {evidence.where}"

@@ -1,0 +1,72 @@
+"""Who arrives last at the collectives, by how much, and why."""
+
+from __future__ import annotations
+
+from traceinsight.base.units import format_ns, format_ranks, format_share
+from traceinsight.diagnosis import Diagnosis, Straggler
+from traceinsight.report.document import Block, Facts, Paragraph, Section
+from traceinsight.report.sections.findings import typical_step_ns
+
+_RANKS_SHOWN = 16
+
+
+def section(diagnosis: Diagnosis) -> Section:
+    """One block per group of ranks that are late together."""
+    if not diagnosis.stragglers:
+        return Section("Stragglers", (Paragraph(_none(diagnosis)),), detail=True)
+    step_ns = typical_step_ns(diagnosis)
+    blocks: list[Block] = []
+    for straggler in diagnosis.stragglers:
+        blocks += _straggler(straggler, step_ns)
+    return Section("Stragglers", tuple(blocks), detail=True)
+
+
+def _none(diagnosis: Diagnosis) -> str:
+    reasons = [one.reason for one in diagnosis.not_judged if one.rule == "straggler"]
+    if reasons:
+        return f"Not judged: {reasons[0]}."
+    return "None established: no rank came late often enough, beyond the clock error, to cost step time."
+
+
+def _straggler(straggler: Straggler, step_ns: float | None) -> list[Block]:
+    many = len(straggler.ranks) > 1
+    late = straggler.lateness_ns
+    freed = format_ns(straggler.ceiling_ns)
+    of_step = f" ({format_share(straggler.ceiling_ns / step_ns)} of the step)" if step_ns else ""
+    return [
+        Paragraph(
+            f"{'Ranks' if many else 'Rank'} {format_ranks(straggler.ranks, max_parts=_RANKS_SHOWN)}: "
+            f"{format_ns(late.expected)} late when last to arrive",
+            "strong",
+        ),
+        Facts(
+            (
+                (
+                    "Late by",
+                    f"{format_ns(late.expected)} behind the last of the other ranks (interval "
+                    f"{format_ns(late.low)} to {format_ns(late.high)}); "
+                    f"{format_ns(straggler.behind_median_ns)} behind the median rank",
+                ),
+                (
+                    "How often",
+                    f"{straggler.steps_late} of {straggler.steps_judged} steps ({_persistence(straggler)}); "
+                    f"last at {format_share(straggler.last_share)} of the collectives all ranks meet at",
+                ),
+                (
+                    "Cause",
+                    f"{straggler.cause.replace('_', ' ')} ({straggler.confidence} confidence). {straggler.detail}",
+                ),
+                (
+                    "Frees",
+                    f"at most {freed} per step{of_step} if {'they' if many else 'it'} came with the next rank (ceiling)",
+                ),
+            ),
+            indent=1,
+        ),
+    ]
+
+
+def _persistence(straggler: Straggler) -> str:
+    if straggler.persistence == "unknown":
+        return "too few to say whether it persists"
+    return straggler.persistence

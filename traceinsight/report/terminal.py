@@ -1,0 +1,141 @@
+"""The report for a terminal of any width, with or without colour."""
+
+from __future__ import annotations
+
+import io
+from functools import singledispatchmethod
+
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from traceinsight.diagnosis import Diagnosis
+from traceinsight.report.build import build
+from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Section, Table
+from traceinsight.report.options import ReportOptions
+from traceinsight.report.table_layout import Layout, lay_out
+from traceinsight.report.text import clean
+
+_STYLES = {
+    "plain": "",
+    "strong": "bold",
+    "muted": "dim",
+    "good": "green",
+    "minor": "bold yellow",
+    "major": "bold magenta",
+    "critical": "bold red",
+}
+_READABLE_WIDTH = 100
+"""Lines of prose longer than this are hard to follow; tables may use the rest of the screen."""
+
+_INDENT = 3
+_LABEL_WIDTH = 9
+
+
+def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
+    """The whole report as text."""
+    document = build(diagnosis, options)
+    page = _Page(options)
+    page.verdict(document.verdict)
+    for section in document.sections:
+        page.section(section)
+    page.footer(document.footer)
+    return page.text()
+
+
+class _Page:
+    """Draws blocks into a string. Only ``Text`` objects are printed, so no markup is ever interpreted."""
+
+    def __init__(self, options: ReportOptions) -> None:
+        self._buffer = io.StringIO()
+        self._width = options.width
+        self._prose = min(options.width, _READABLE_WIDTH)
+        self._console = Console(
+            file=self._buffer,
+            width=options.width,
+            force_terminal=options.color,
+            color_system="standard" if options.color else None,
+            no_color=not options.color,
+            highlight=False,
+            markup=False,
+            emoji=False,
+            legacy_windows=False,
+        )
+
+    def text(self) -> str:
+        """What was drawn, without the blanks that padding leaves at the ends of lines."""
+        lines = self._buffer.getvalue().splitlines()
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+
+    def verdict(self, sentence: str) -> None:
+        self._print(_styled(sentence, "strong"))
+
+    def section(self, section: Section) -> None:
+        title = f"{clean(section.title)} "
+        rule = "─" * max(0, self._prose - cell_len(title))
+        self._console.print()
+        self._console.print(Text.assemble((title, "bold cyan"), (rule, "dim")), no_wrap=True, crop=True)
+        for block in section.blocks:
+            self.draw(block)
+
+    def footer(self, text: str) -> None:
+        self._console.print()
+        self._print(_styled(text, "muted"))
+
+    @singledispatchmethod
+    def draw(self, block: Block) -> None:
+        raise TypeError(f"no drawing for {type(block).__name__}")
+
+    @draw.register
+    def _(self, block: Paragraph) -> None:
+        self._print(_styled(block.text, block.tone), block.indent)
+
+    @draw.register
+    def _(self, block: Facts) -> None:
+        grid = RichTable.grid(padding=(0, 2, 0, 0))
+        grid.add_column(width=_LABEL_WIDTH, no_wrap=True)
+        grid.add_column(overflow="fold")
+        for label, text in block.rows:
+            grid.add_row(_styled(label, "muted"), _styled(text, "plain"))
+        self._print(grid, block.indent)
+
+    @draw.register
+    def _(self, block: Bullets) -> None:
+        grid = RichTable.grid(padding=(0, 1, 0, 0))
+        grid.add_column(width=1)
+        grid.add_column(overflow="fold")
+        for line in block.lines:
+            grid.add_row(Text("-"), _styled(line, "plain"))
+        self._print(grid, block.indent)
+
+    @draw.register
+    def _(self, block: Table) -> None:
+        self._print(_styled(block.caption, "muted"))
+        for layout in lay_out(block, self._width):
+            self._table(layout)
+
+    def _table(self, layout: Layout) -> None:
+        """A heading spans its table, which a row of a rich table cannot: every row is a table of its own,
+        and the fixed widths keep the columns in line."""
+        self._line(layout, [Text(column.header, style="bold") for column in layout.columns])
+        for row in layout.rows:
+            if row.heading is not None:
+                self._print(_styled(row.heading, "plain"))
+            self._line(layout, [_styled(cell, "plain") for cell in row.cells])
+
+    def _line(self, layout: Layout, cells: list[Text]) -> None:
+        grid = RichTable.grid(padding=(0, layout.gap, 0, 0), pad_edge=False)
+        for column in layout.columns:
+            grid.add_column(justify="left" if column.left else "right", width=column.width, overflow="fold")
+        grid.add_row(*cells)
+        self._console.print(grid)
+
+    def _print(self, what: Text | RichTable, indent: int = 0) -> None:
+        padded = Padding(what, (0, 0, 0, indent * _INDENT))
+        self._console.print(padded, width=self._prose)
+
+
+def _styled(text: str, tone: str) -> Text:
+    return Text(clean(text), style=_STYLES[tone], overflow="fold")

@@ -1,0 +1,50 @@
+"""Text from traces is untrusted: kernel names, annotations and file names are whatever a job wrote.
+
+Everything a report shows passes :func:`clean`; each format then escapes its own syntax.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+NAME_LIMIT = 96
+"""Characters of a kernel, annotation or file name: templates run to thousands, the head says which it is."""
+
+PROSE_LIMIT = 1200
+"""Characters of a sentence. The longest of ours has about 500; only a name inside it can exceed this."""
+
+# Sequences first, so that their letters and numbers vanish with the escape character: CSI, OSC, then the rest.
+_ESCAPE_SEQUENCE = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[@-Z\\-_]?"
+)
+_MAX_COMBINING = 2  # in a row; more of them paint over the lines above and below
+_WHITESPACE = re.compile(r"\s+")
+
+
+def clean(text: str, limit: int = PROSE_LIMIT) -> str:
+    """One line of visible text: no escape sequences, control, bidirectional or invisible characters.
+
+    A longer text keeps its head and its end, with ``...`` between them.
+    """
+    if len(text) > limit * 10:  # a 1 MB name must not cost a second, and most of it would be cut anyway
+        text = text[: limit * 5] + text[-limit * 5 :]
+    text = _ESCAPE_SEQUENCE.sub("", text)
+    visible = _WHITESPACE.sub(" ", "".join(_visible(text))).strip()
+    if len(visible) <= limit:
+        return visible
+    tail = limit // 4
+    return f"{visible[: limit - tail - 3]}...{visible[-tail:]}"
+
+
+def _visible(text: str) -> list[str]:
+    kept: list[str] = []
+    combining = 0
+    for character in text:
+        category = unicodedata.category(character)
+        combining = combining + 1 if category in {"Mn", "Me"} else 0
+        if character.isspace() or category in {"Zl", "Zp"}:
+            kept.append(" ")
+        elif category not in {"Cc", "Cf", "Cs", "Co", "Cn"} and combining <= _MAX_COMBINING:
+            kept.append(character)
+    return kept

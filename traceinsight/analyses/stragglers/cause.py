@@ -9,15 +9,14 @@ import numpy as np
 
 from traceinsight.diagnosis import Partition
 
-# What a late rank spends longer on -> how a person would say it.
+# What a late rank spends longer on -> how a person would say it. "unknown" is what none of these is.
 CAUSES = {
-    "compute": "its own compute takes longer",
-    "input": "its input arrives late",
-    "host": "its host launches late",
-    "host_sync": "its host waits in synchronisation calls",
-    "allocator": "its memory allocator stalls",
-    "copy": "its copies take longer",
-    "unknown": "the trace does not show why",
+    "compute": "compute of their own",
+    "input": "waiting for input",
+    "host": "waiting for their host to launch work",
+    "host_sync": "their host's synchronisation calls",
+    "allocator": "memory allocation",
+    "copy": "copies",
 }
 _HOST = ("host", "launch_latency")
 

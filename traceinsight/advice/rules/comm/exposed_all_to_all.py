@@ -41,6 +41,7 @@ MIN_SHARE = 0.05
 improvement from run-to-run noise on shared clusters."""
 
 _MAX_KINDS = 4
+_MIN_KIND_SHARE = 0.01  # of the step window; smaller kinds explain nothing
 
 
 def judge(measurements: Measurements) -> Outcome:
@@ -108,6 +109,8 @@ def _kinds(measurements: Measurements, rows: list[CommunicationRow]) -> list[Evi
     for row in rows[:_MAX_KINDS]:
         name = row.label or f"all-to-all in {row.phase}"
         exposed = row.exposed_transfer_ns + row.exposed_unsplit_ns
+        if measurements.share(exposed) < _MIN_KIND_SHARE:
+            continue
         evidence.append(
             share_evidence("exposed_all_to_all", measurements.share(exposed), f"of the step window, {name}")
         )

@@ -22,11 +22,11 @@ from training.launch import launch
 from training.recipes import RECIPES
 
 SAMPLES = ("healthy", "late_rank")
-ATTEMPTS = 10
-STEADY = 0.08
+ATTEMPTS = 6
+STEADY = 0.05
 """Spread of the profiled steps, (longest - shortest) / median, that needs no further attempt.
 
-8 % of 120 ms is 10 ms, about three time slices of a core.
+5 % of 280 ms is 14 ms, about four time slices of a core.
 """
 LARGEST_BYTES = 1_000_000
 """Upper bound of one file: the samples are part of every clone."""

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.reading.traces import annotation, cpu_op, kernel, trace, write
 from traceinsight.base.errors import UnreadableInputError
 from traceinsight.reading import load
+from traceinsight.reading.columns import Collector
+from traceinsight.reading.events import EventReader
 from traceinsight.reading.limits import Limits
 from traceinsight.reading.read_file import read_file
 from traceinsight.reading.sources import Source
@@ -140,6 +142,28 @@ def test_one_broken_event_costs_at_most_itself(tmp_path, middle, events, notes):
     assert len(recording.events) == events
     assert codes(recording) == notes
     assert recording.rank == 3
+
+
+@pytest.mark.parametrize(
+    "middle",
+    [
+        '{"ph": "?", "name": "x"}', '{"ph": "X", "ts": 5 "dur": 1}', '{"ph": "X", "ts": 5, "name": "a"b"}',
+        '{"ph": "X", "ts": 5, "args": {"a": [{"name": 1}, {"name": "}, {"}]}}',
+    ],
+)  # fmt: skip
+def test_where_the_blocks_end_does_not_matter(middle):
+    text = broken_between(middle).encode()
+
+    def read(size):
+        collector = Collector()
+        reader = EventReader(Limits(), collector.take)
+        reader.read(text[start : start + size] for start in range(0, len(text), size))
+        counts = (reader.lost, reader.repaired, reader.first_problem, reader.closed, bytes(reader.outside))
+        return list(collector.names), collector.rows, counts
+
+    whole = read(len(text))
+    for size in range(1, len(text)):
+        assert read(size) == whole, size
 
 
 def test_a_note_says_where_the_problem_is(tmp_path):

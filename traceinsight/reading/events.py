@@ -60,6 +60,7 @@ class EventReader:
         self._buffer = b""
         self._offset = 0  # of the buffer in the text
         self._searched = 0  # up to here the buffer holds no cut
+        self._careful_from = 0  # length of the buffer from which the careful path is worth another try
 
     def read(self, blocks: Iterable[bytes]) -> None:
         """Reads all blocks."""
@@ -188,8 +189,11 @@ class EventReader:
 
     def _careful(self, final: bool) -> bool:
         """First repairs of the whole block, for files with one fault everywhere; then piece by piece."""
-        if not final and self._soothe_block():
+        if not final and (len(self._buffer) < self._careful_from or self._soothe_block()):
             return False
+        # If this gets nowhere, the event is longer than the buffer. Trying again at twice the length keeps
+        # the sum of all tries in proportion to the text.
+        self._careful_from = 2 * len(self._buffer)
         found = salvage(self._buffer, final)
         if found.events:
             self._sink(found.events)
@@ -198,6 +202,8 @@ class EventReader:
         self.repaired += found.repaired
         if found.first_problem is not None:
             self._note_problem(found.first_problem)
+        if found.used:
+            self._careful_from = 0
         self._drop(found.used)
         if found.end is not None:
             self._leave()

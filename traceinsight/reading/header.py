@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from traceinsight.reading import schema
 from traceinsight.reading.comm_args import integer_list
 from traceinsight.reading.numbers import to_int
@@ -19,6 +21,8 @@ _MAX_KEYS_SEARCHED = 2000
 _MAX_ENTRIES = 200
 _MAX_VALUE_LENGTH = 1000
 _MAX_GROUPS = 100_000
+_NESTED_FIELDS = {"deviceProperties", "distributedInfo"}
+_RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _NOT_METADATA = {"traceEvents", "deviceProperties", "distributedInfo", "baseTimeNanoseconds", "traceName"}
 
 
@@ -67,14 +71,22 @@ def parse_header(outside: bytes) -> Header:
 def _fields(outside: bytes) -> tuple[dict[str, Any], bool]:
     if not outside.strip():
         return {}, True
-    for text in (outside, outside + b"]}", soothe(outside), soothe(outside) + b"]}"):
-        try:
-            fields = schema.any_value.decode(text)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(fields, dict):
-            return fields, text is outside
+    for repair in (bytes, soothe):
+        for closing in (b"", b"]}"):
+            try:
+                # Values stay undecoded at first: a list as large as the limit would take 50 times its text.
+                fields = _RAW_FIELDS.decode(repair(outside) + closing)
+                chosen = {
+                    key: schema.any_value.decode(raw) for key, raw in fields.items() if _is_wanted(key, raw)
+                }
+            except (ValueError, RecursionError):
+                continue
+            return chosen, repair is bytes and not closing
     return _fields_one_by_one(outside.decode("utf-8", "replace")), False
+
+
+def _is_wanted(key: str, raw: msgspec.Raw) -> bool:
+    return key in _NESTED_FIELDS or bytes(memoryview(raw)[:1]) not in (b"[", b"{")
 
 
 def _fields_one_by_one(text: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ class Limits:
 
     block_bytes: int = 4 * MIB
     max_event_bytes: int = 64 * MIB
-    max_outside_bytes: int = 64 * MIB
+    max_outside_bytes: int = 32 * MIB
     max_text_bytes: int = 0
     max_ratio: float = 400.0
     ratio_from_bytes: int = 256 * MIB
@@ -64,7 +64,7 @@ def available_memory_bytes() -> int:
 
 
 def _container_limit_bytes() -> int:
-    """What the control group of this process may still take; without a group or limit, more than anybody has."""
+    """What the control group of this process may still take; without a limit, more than anybody has."""
     group = Path("/sys/fs/cgroup")
     try:
         limit = int((group / "memory.max").read_text(encoding="ascii"))

@@ -37,11 +37,13 @@ def load(
 ) -> LoadResult:
     """Reads the traces of one run.
 
-    Args: paths: Files, folders (searched to the bottom), glob patterns, zip archives, fsspec URLs, or
-        several of these. run: Which run to take, counted from 1, oldest first; the newest if None. What
-        makes a run: :mod:`traceinsight.reading.runs`. rank_regex: Pattern with one group that finds the
-        rank in a file's path; wins over what the file says. workers: Processes to read with; None chooses,
-        1 reads in this process. progress: Called as ``progress(files_done, files_total, current_file)``.
+    Args:
+        paths: Files, folders (searched to the bottom), glob patterns, zip archives, fsspec URLs, or several.
+        run: Which run to take, counted from 1, oldest first; the newest if None. What makes a run:
+            :mod:`traceinsight.reading.runs`.
+        rank_regex: Pattern with one group that finds the rank in a file's path; wins over the file itself.
+        workers: Processes to read with; None chooses, 1 reads in this process.
+        progress: Called as ``progress(files_done, files_total, current_file)``.
 
     Raises:
         UsageError: A path that matches nothing, a bad pattern, no such run.
@@ -66,10 +68,7 @@ def load(
     number = _chosen(run, len(runs))
     chosen = runs[number - 1]
     notes += _run_notes(runs, number)
-    folders = [file.directory for file in chosen]
-    manifest, manifest_notes = find_manifest(
-        [*folders, *(folder.rpartition("/")[0] or "." for folder in folders)]
-    )
+    manifest, manifest_notes = find_manifest(file.directory for file in chosen)
     return LoadResult(
         recordings=tuple(file.recording for file in chosen),
         other_runs=tuple(describe(other) for index, other in enumerate(runs, 1) if index != number),

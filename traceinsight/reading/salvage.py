@@ -28,6 +28,7 @@ _NAME_CLOSES = re.compile(rb'"\s*+,\s*+"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\
 _INNER_QUOTE = re.compile(rb'(?<![{,:\[\s\\])"(?!\s*[:,}\]])')
 _BAD_ESCAPE = re.compile(rb'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _LONE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_SEPARATORS = b", \t\r\n\0"
 _CONTROL_TO_SPACE = bytes(32 if code < 32 else code for code in range(256))
 _MAX_JOINED_PIECES = 4
 _MAX_FAILURES = 2000  # per block; where so many repairs failed, the next would fail too
@@ -95,6 +96,10 @@ def salvage(text: bytes, final: bool) -> Salvaged:
         piece += _salvage_piece(text, starts, piece, final, result)
     if result.end is not None:
         result.used = result.end
+    elif final and text[result.used :].strip(_SEPARATORS):
+        _remember_problem(result, result.used)
+        result.lost += 1
+        result.used = len(text)
     return result
 
 
@@ -102,16 +107,17 @@ def _salvage_piece(text: bytes, starts: list[int], piece: int, final: bool, resu
     """Reads the event at ``starts[piece]`` and returns how many pieces it took."""
     start = starts[piece]
     repairs = _REPAIRS
-    if result.lost > _MAX_FAILURES or text[start : start + 1] != b"{":
+    may_go_on = not final and piece + _MAX_JOINED_PIECES >= len(starts)  # behind the end of the text
+    if may_go_on or result.lost > _MAX_FAILURES or text[start : start + 1] != b"{":
         repairs = _REPAIRS[:1]
     for repair in repairs:
         taken = _read_with(repair, text, starts, piece, result)
         if taken:
             return taken
+    if may_go_on:
+        return len(starts)  # nothing is lost yet; `used` stays before this event
     is_last = piece + 1 == len(starts)
-    if is_last and not final:
-        return 1  # the rest of this event is still to come; `used` stays before it
-    rest = text[start:].strip(b", \t\r\n\0") if is_last else b"?"
+    rest = text[start:].strip(_SEPARATORS) if is_last else b"?"
     if rest.startswith(b"]"):
         result.end = text.index(b"]", start) + 1
     elif rest:
@@ -137,6 +143,8 @@ def _read_with(
             result.repaired += 1
             _remember_problem(result, start)
         _accept(outcome, start, stop, result)
+        if result.end is None and after == len(starts) and outcome[2].strip(_SEPARATORS):
+            result.used = start + outcome[1]  # the next event has begun, but not enough of it to be seen
         return after - piece
     return 0
 
@@ -157,7 +165,7 @@ def _accept(outcome: tuple[Any, int, bytes], start: int, stop: int, result: Salv
 
 def _decode_one(piece: bytes) -> tuple[Any, int, bytes] | None:
     """The event at the start of ``piece`` (None if it is none), the offset of what follows, and that text."""
-    stripped = piece.rstrip(b", \t\r\n\0")
+    stripped = piece.rstrip(_SEPARATORS)
     try:
         return schema.exact_event.decode(stripped), len(piece), b""
     except DECODE_ERRORS as error:

@@ -118,8 +118,8 @@ def _sorted_names(names: Interner, used: Int32) -> tuple[tuple[str, ...], Int32]
 def _lanes(columns: Columns, kind: Int8, keep: Flags, collector: Collector) -> tuple[tuple[Lane, ...], Int32]:
     """Lanes in use, sorted by (pid, tid), and the lane of every event.
 
-    A CPU thread and a GPU stream stay apart even where their numbers agree: in a container the process may well be
-    number 1 and have a thread 7, as GPU 1 has a stream 7. The thread comes first then.
+    A CPU thread and a GPU stream stay apart even where their numbers agree: in a container the process may
+    well be number 1 and have a thread 7, as GPU 1 has a stream 7. The thread comes first then.
     """
     keys = [(lane_text(pid), lane_text(tid)) for pid, tid in collector.lanes]
     sorted_keys = sorted(set(keys))

@@ -98,7 +98,9 @@ def analyze(
     ] = None,
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"),
+        typer.Option(
+            "--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"
+        ),
     ] = False,
 ) -> None:  # fmt: skip
     """Say what the devices of a training job wait for, and what to change next.

@@ -38,7 +38,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _debug()
         print_error(
             f"traceinsight failed: {type(error).__name__}: {error}",
-            what_to_do=f"This is a bug in traceinsight, please report it with the output of {DEBUG_VARIABLE}=1.",
+            what_to_do=f"This is a bug in traceinsight; please report it with what {DEBUG_VARIABLE}=1 adds.",
         )
         return OUR_BUG
     return 0

@@ -22,7 +22,7 @@ def _print(text: str) -> None:
     """One line. Messages quote file names and file contents, which may hold anything."""
     line = "".join(" " if unicodedata.category(one) in _INVISIBLE else one for one in text)
     encoding = sys.stderr.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding), file=sys.stderr)
+    print(line.encode(encoding, "replace").decode(encoding), file=sys.stderr)  # noqa: T201 - stderr is this module's business
 
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}

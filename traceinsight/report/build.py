@@ -14,6 +14,7 @@ from traceinsight.report.sections import (
     forward,
     judgement,
     kernels,
+    phases,
     run,
     stragglers,
 )
@@ -27,6 +28,7 @@ def build(diagnosis: Diagnosis, options: ReportOptions) -> Document:
         communication.section(diagnosis),
         forward.section(diagnosis, options),
         stragglers.section(diagnosis),
+        phases.section(diagnosis),
         kernels.section(diagnosis),
         judgement.in_order(diagnosis),
         judgement.not_judged(diagnosis),
@@ -37,6 +39,7 @@ def build(diagnosis: Diagnosis, options: ReportOptions) -> Document:
     generator = diagnosis.generator
     return Document(
         verdict=diagnosis.verdict,
+        basis=run.basis(diagnosis),
         sections=tuple(section for section in sections if section is not None),
         footer=f"{generator.name} {generator.version} · every number's formula: docs/metrics.md",
     )

@@ -14,11 +14,12 @@ Tone = Literal["plain", "strong", "muted", "good", "minor", "major", "critical"]
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or more. ``indent`` counts levels."""
+    """A sentence or more. ``number`` stands before it, and begins something new; ``indent`` counts levels."""
 
     text: str
     tone: Tone = "plain"
     indent: int = 0
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +50,15 @@ class Column:
 class Table:
     """Rows of ready-made cells; the first column names the row.
 
-    ``caption`` says what the numbers are and what every percentage is a share of. ``wide_key``: the first
-    column is too long to stand beside numbers on a narrow screen.
+    ``caption`` stands above and says what every percentage is a share of; ``legend`` stands below and says
+    what the columns mean. ``wide_key``: the first column is too long to stand beside numbers on a narrow
+    screen.
     """
 
     caption: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
+    legend: str = ""
     wide_key: bool = False
 
 
@@ -73,8 +76,9 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The whole report; ``verdict`` is its first line."""
+    """The whole report; ``verdict`` is its first line, ``basis`` says how much data it rests on."""
 
     verdict: str
+    basis: str
     sections: tuple[Section, ...]
     footer: str

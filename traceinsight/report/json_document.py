@@ -13,7 +13,7 @@ from traceinsight.report.options import ReportOptions
 def render(diagnosis: Diagnosis, options: ReportOptions) -> str:  # noqa: ARG001 - the reporters' common shape
     """Indented JSON with a stable order of keys, ``schema_version`` first.
 
-    Only ASCII is written: names out of traces may hold terminal control codes (C1) that JSON allows unescaped.
+    Only ASCII is written: names out of traces may hold terminal control codes that JSON lets pass (C1).
     """
     fields = msgspec.to_builtins(diagnosis, str_keys=True)
     version = fields.pop("schema_version")

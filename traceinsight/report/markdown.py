@@ -17,7 +17,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
     """The verdict in bold, what to do in full, the evidence folded."""
     document = build(diagnosis, options)
-    parts = [f"**{escape(document.verdict)}**"]
+    parts = [f"**{escape(document.verdict)}**", _line(document.basis)]
     parts += [_section(section) for section in document.sections]
     parts.append(f"<sub>{escape(document.footer)}</sub>")
     return "\n\n".join(parts) + "\n"
@@ -28,13 +28,22 @@ def escape(text: str) -> str:
     escaped = _SPECIAL.sub(r"\\\1", clean(text))
     escaped = escaped.replace("\\<", "&lt;").replace("\\>", "&gt;").replace("\\&", "&amp;")
     # "@name" notifies a stranger even when escaped; the full-width sign looks alike and does not.
-    escaped = escaped.replace("@", "\uff20").replace("://", "&#58;//").replace("www.", "www&#46;")
-    return re.sub(r"^(\d+)([.)])", r"\1\\\2", re.sub(r"^([-+=])", r"\\\1", escaped))
+    return escaped.replace("@", "\uff20").replace("://", "&#58;//").replace("www.", "www&#46;")
+
+
+def _line(text: str) -> str:
+    """Escaped text at the begin of a line, where a number or a dash would open a list."""
+    return re.sub(r"^([-+=]|\d+(?=[.)](?:\s|$)))", _escaped_mark, escape(text))
+
+
+def _escaped_mark(found: re.Match[str]) -> str:
+    return f"{found[1]}\\" if found[1].isdigit() else f"\\{found[1]}"
 
 
 def code(text: str) -> str:
-    """A name as a code span, safe inside a table cell."""
-    return f"`{clean(text).replace('`', chr(39)).replace('|', '¦') or ' '}`"
+    """A name as a code span inside a table cell, where even code needs its pipes escaped."""
+    inside = clean(text).replace("`", "'").replace("|", "\\|")
+    return f"`{inside}`" if inside else ""
 
 
 def _section(section: Section) -> str:
@@ -52,23 +61,23 @@ def _draw(block: Block) -> str:
 
 @_draw.register
 def _(block: Paragraph) -> str:
-    text = escape(block.text)
+    text = _line(block.text) if block.number is None else f"{block.number}. {escape(block.text)}"
     if block.tone == "muted":
         return f"_{text}_" if text else ""
-    return f"**{text}**" if block.tone != "plain" and block.tone != "good" else text
+    return f"**{text}**" if block.tone not in {"plain", "good"} else text
 
 
 @_draw.register
 def _(block: Facts) -> str:
     lines = []
     for label, text in block.rows:
-        lines.append(f"- **{escape(label)}:** {escape(text)}" if label else f"- {escape(text)}")
+        lines.append(f"- **{escape(label)}:** {escape(text)}" if label else f"- {_line(text)}")
     return "\n".join(lines)
 
 
 @_draw.register
 def _(block: Bullets) -> str:
-    return "\n".join(f"- {escape(line)}" for line in block.lines)
+    return "\n".join(f"- {_line(line)}" for line in block.lines)
 
 
 @_draw.register
@@ -76,8 +85,9 @@ def _(block: Table) -> str:
     header = " | ".join(escape(column.header) for column in block.columns)
     marks = " | ".join(":--" if i == 0 or column.name else "--:" for i, column in enumerate(block.columns))
     lines = [f"| {' | '.join(map(_cell, block.columns, row))} |" for row in block.rows]
-    return "\n".join([f"_{escape(block.caption)}_", "", f"| {header} |", f"| {marks} |", *lines])
+    legend = ["", f"<sub>{escape(block.legend)}</sub>"] if block.legend else []
+    return "\n".join([f"{_line(block.caption)}:", "", f"| {header} |", f"| {marks} |", *lines, *legend])
 
 
 def _cell(column: Column, text: str) -> str:
-    return code(text) if column.name and text else escape(text)
+    return code(text) if column.name else escape(text)

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from traceinsight.report.document import Column, Table
 from traceinsight.report.text import clean
 
-_GAP = 2
+_GAPS = (2, 1)  # the wider one when all columns fit with it
 _MIN_NAME_WIDTH = 16
 _HEADING_INDENT = Column("")
 _HEADING_INDENT_WIDTH = 1
@@ -43,7 +43,7 @@ class Layout:
 
     columns: tuple[PlacedColumn, ...]
     rows: tuple[PlacedRow, ...]
-    gap: int = _GAP
+    gap: int
 
 
 def lay_out(table: Table, width: int) -> list[Layout]:
@@ -51,49 +51,51 @@ def lay_out(table: Table, width: int) -> list[Layout]:
     columns, rows = table.columns, [tuple(clean(cell) for cell in row) for row in table.rows]
     natural = [_natural(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
     headings: list[str | None] = [None] * len(rows)
-    if table.wide_key and _total(natural) > width:
+    if table.wide_key and _total(natural, _GAPS[0]) > width:
         headings = [row[0] for row in rows]
         columns = (_HEADING_INDENT, *columns[1:])
         natural[0] = _HEADING_INDENT_WIDTH
         rows = [("", *row[1:]) for row in rows]
+    least = [min(one, _MIN_NAME_WIDTH) if c.name else one for c, one in zip(columns, natural, strict=True)]
+    gap = next((gap for gap in _GAPS if _total(least, gap) <= width), _GAPS[0])
     layouts = []
-    for group in _groups(columns, natural, width):
-        widths = _squeeze([columns[i] for i in group], [natural[i] for i in group], width)
+    for group in _groups(least, width, gap):
+        widths = _squeeze([columns[i] for i in group], [natural[i] for i in group], width, gap)
         placed = tuple(
             PlacedColumn(columns[i].header, one, left=columns[i].name or i == 0)
             for i, one in zip(group, widths, strict=True)
         )
         cells = (tuple(row[i] for i in group) for row in rows)
-        layouts.append(Layout(placed, tuple(PlacedRow(*pair) for pair in zip(headings, cells, strict=True))))
+        placed_rows = tuple(PlacedRow(*pair) for pair in zip(headings, cells, strict=True))
+        layouts.append(Layout(placed, placed_rows, gap))
     return layouts
 
 
 def _natural(column: Column, cells: Sequence[str]) -> int:
-    return max(cell_len(column.header), *(cell_len(cell) for cell in cells), 0)
+    return max([cell_len(column.header), *map(cell_len, cells)])
 
 
-def _total(widths: Sequence[int]) -> int:
-    return sum(widths) + _GAP * (len(widths) - 1)
+def _total(widths: Sequence[int], gap: int) -> int:
+    return sum(widths) + gap * (len(widths) - 1)
 
 
-def _groups(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[list[int]]:
+def _groups(least: Sequence[int], width: int, gap: int) -> list[list[int]]:
     """Column indices per table; the first column is repeated in each, so that rows can be told apart."""
-    least = [min(one, _MIN_NAME_WIDTH) if c.name else one for c, one in zip(columns, natural, strict=True)]
     groups: list[list[int]] = [[0]]
-    for index in range(1, len(columns)):
-        fits = _total([least[i] for i in [*groups[-1], index]]) <= width
+    for index in range(1, len(least)):
+        fits = _total([least[i] for i in [*groups[-1], index]], gap) <= width
         if not fits and len(groups[-1]) > 1:
             groups.append([0])
         groups[-1].append(index)
     return groups
 
 
-def _squeeze(columns: Sequence[Column], natural: Sequence[int], width: int) -> list[int]:
+def _squeeze(columns: Sequence[Column], natural: Sequence[int], width: int, gap: int) -> list[int]:
     """Names give way, numbers do not."""
     widths = list(natural)
-    over = _total(widths) - width
-    for i in sorted(range(len(columns)), key=lambda i: -widths[i]):
-        if over > 0 and columns[i].name:
+    over = _total(widths, gap) - width
+    for i, column in enumerate(columns):
+        if over > 0 and column.name:
             taken = min(over, max(0, widths[i] - _MIN_NAME_WIDTH))
             widths[i] -= taken
             over -= taken

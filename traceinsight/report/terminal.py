@@ -38,7 +38,7 @@ def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
     """The whole report as text."""
     document = build(diagnosis, options)
     page = _Page(options)
-    page.verdict(document.verdict)
+    page.verdict(document.verdict, document.basis)
     for section in document.sections:
         page.section(section)
     page.footer(document.footer)
@@ -69,15 +69,19 @@ class _Page:
         lines = self._buffer.getvalue().splitlines()
         return "\n".join(line.rstrip() for line in lines) + "\n"
 
-    def verdict(self, sentence: str) -> None:
+    def verdict(self, sentence: str, basis: str) -> None:
         self._print(_styled(sentence, "strong"))
+        self._print(_styled(basis, "muted"))
 
     def section(self, section: Section) -> None:
         title = f"{clean(section.title)} "
         rule = "─" * max(0, self._prose - cell_len(title))
         self._console.print()
         self._console.print(Text.assemble((title, "bold cyan"), (rule, "dim")), no_wrap=True, crop=True)
-        for block in section.blocks:
+        for i, block in enumerate(section.blocks):
+            begins = isinstance(block, Table) or (isinstance(block, Paragraph) and block.number is not None)
+            if begins and i:
+                self._console.print()
             self.draw(block)
 
     def footer(self, text: str) -> None:
@@ -90,7 +94,11 @@ class _Page:
 
     @draw.register
     def _(self, block: Paragraph) -> None:
-        self._print(_styled(block.text, block.tone), block.indent)
+        text = _styled(block.text, block.tone)
+        if block.number is None:
+            self._print(text, block.indent)
+        else:
+            self._hanging(_styled(f"{block.number}.", block.tone), text, block.indent)
 
     @draw.register
     def _(self, block: Facts) -> None:
@@ -103,22 +111,18 @@ class _Page:
 
     @draw.register
     def _(self, block: Bullets) -> None:
-        grid = RichTable.grid(padding=(0, 1, 0, 0))
-        grid.add_column(width=1)
-        grid.add_column(overflow="fold")
         for line in block.lines:
-            grid.add_row(Text("-"), _styled(line, "plain"))
-        self._print(grid, block.indent)
+            self._hanging(Text("-"), _styled(line, "plain"), block.indent)
 
     @draw.register
     def _(self, block: Table) -> None:
-        self._print(_styled(block.caption, "muted"))
+        self._print(_styled(f"{block.caption}:", "plain"))
         for layout in lay_out(block, self._width):
             self._table(layout)
+        self._print(_styled(block.legend, "muted"))
 
     def _table(self, layout: Layout) -> None:
-        """A heading spans its table, which a row of a rich table cannot: every row is a table of its own,
-        and the fixed widths keep the columns in line."""
+        """Draw every row as a grid of its own, so that a heading can span the table between two of them."""
         self._line(layout, [Text(column.header, style="bold") for column in layout.columns])
         for row in layout.rows:
             if row.heading is not None:
@@ -131,6 +135,13 @@ class _Page:
             grid.add_column(justify="left" if column.left else "right", width=column.width, overflow="fold")
         grid.add_row(*cells)
         self._console.print(grid)
+
+    def _hanging(self, mark: Text, text: Text, indent: int) -> None:
+        grid = RichTable.grid(padding=(0, 1, 0, 0))
+        grid.add_column(width=cell_len(mark.plain))
+        grid.add_column(overflow="fold")
+        grid.add_row(mark, text)
+        self._print(grid, indent)
 
     def _print(self, what: Text | RichTable, indent: int = 0) -> None:
         padded = Padding(what, (0, 0, 0, indent * _INDENT))

@@ -14,7 +14,7 @@ NAME_LIMIT = 96
 PROSE_LIMIT = 1200
 """Characters of a sentence. The longest of ours has about 500; only a name inside it can exceed this."""
 
-# Sequences first, so that their letters and numbers vanish with the escape character: CSI, OSC, then the rest.
+# Whole sequences, so that their letters and numbers vanish with the escape character: CSI, OSC, the rest.
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[@-Z\\-_]?"
 )
@@ -22,10 +22,10 @@ _MAX_COMBINING = 2  # in a row; more of them paint over the lines above and belo
 _WHITESPACE = re.compile(r"\s+")
 
 
-def clean(text: str, limit: int = PROSE_LIMIT) -> str:
+def clean(text: str, limit: int = PROSE_LIMIT, *, tail: int = 0) -> str:
     """One line of visible text: no escape sequences, control, bidirectional or invisible characters.
 
-    A longer text keeps its head and its end, with ``...`` between them.
+    A text longer than ``limit`` is cut with ``...``; the last ``tail`` characters are kept.
     """
     if len(text) > limit * 10:  # a 1 MB name must not cost a second, and most of it would be cut anyway
         text = text[: limit * 5] + text[-limit * 5 :]
@@ -33,8 +33,17 @@ def clean(text: str, limit: int = PROSE_LIMIT) -> str:
     visible = _WHITESPACE.sub(" ", "".join(_visible(text))).strip()
     if len(visible) <= limit:
         return visible
-    tail = limit // 4
-    return f"{visible[: limit - tail - 3]}...{visible[-tail:]}"
+    return f"{visible[: limit - tail - 3]}...{visible[len(visible) - tail :]}"
+
+
+def file_name(path: str) -> str:
+    """A path with both its ends: the folder says which run, the end which rank."""
+    return clean(path, NAME_LIMIT, tail=NAME_LIMIT // 2)
+
+
+def kernel_name(name: str, limit: int) -> str:
+    """A kernel without the words that all kernels share."""
+    return clean(re.sub(r"^void |\(anonymous namespace\)::", "", name), limit)
 
 
 def _visible(text: str) -> list[str]:

@@ -19,10 +19,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
     per_rank = medians_by_rank(diagnosis.clocks, _values)
     note = summary_note(per_rank, "offset", all_ranks=options.all_ranks)
     table = Table(
-        caption=(
-            "Offset = how far the rank's clock runs ahead of the reference; it is taken out of every number. "
-            f"Residual = how well it is known: no lateness below it is claimed.{note}"
-        ),
+        caption=("How far each rank's clock runs ahead of the reference, and how well that is known"),
         columns=(Column("rank"), Column("offset"), Column("residual")),
         rows=rank_rows(
             per_rank,
@@ -31,6 +28,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
             extreme_by=0,
             all_ranks=options.all_ranks,
         ),
+        legend=f"Offsets are taken out of every number; no lateness below the residual is claimed.{note}",
     )
     return Section("Clocks", (table,), detail=True)
 

@@ -33,39 +33,25 @@ def section(diagnosis: Diagnosis) -> Section:
 
 
 def _table(diagnosis: Diagnosis, rows: list[CommunicationRow]) -> Table:
+    headers = ("busy", "exposed", "% step", "transfer", "wait", "unsplit", "bytes", "bus")
     return Table(
         caption=(
-            f"Per step, mean over ranks, {steps_text(diagnosis)}. Exposed = nothing computed meanwhile, and it "
-            "splits into transfer, wait and unsplit; % step = exposed as % of the mean step window. "
-            "Bytes = largest payload a rank sends. Bus = bus bandwidth as nccl-tests define it."
+            f"Per step, mean over ranks ({steps_text(diagnosis)}); "
+            "% step = exposed, % of the mean step window"
         ),
-        columns=(
-            Column("kind", name=True),
-            *(
-                Column(header)
-                for header in (
-                    "n/step",
-                    "busy",
-                    "exposed",
-                    "% step",
-                    "transfer",
-                    "wait",
-                    "unsplit",
-                    "bytes",
-                    "bus",
-                )
-            ),
-        ),  # fmt: skip
+        columns=(Column("kind", name=True), *(Column(header) for header in headers)),
         rows=tuple(_cells(row) for row in rows),
+        legend=(
+            "exposed = nothing computed meanwhile = transfer + wait + unsplit. bytes = largest "
+            "payload a rank sends; bus = bus bandwidth as nccl-tests define it; n/a = not recorded."
+        ),
         wide_key=True,
     )
 
 
 def _cells(row: CommunicationRow) -> tuple[str, ...]:
-    what = f"{row.op} in {row.phase}" + (f", {row.dtype}" if row.dtype else "")
     return (
-        f"{clean(row.label, NAME_LIMIT)} ({clean(what, NAME_LIMIT)})" if row.label else what,
-        format_count(row.count_per_step),
+        _kind(row),
         format_ns(row.busy_ns),
         format_ns(row.exposed_ns),
         format_share(row.exposed_share),
@@ -75,6 +61,12 @@ def _cells(row: CommunicationRow) -> tuple[str, ...]:
         format_bytes(row.bytes_per_step),
         format_gbps(row.bus_gbps),
     )
+
+
+def _kind(row: CommunicationRow) -> str:
+    dtype = f", {row.dtype}" if row.dtype else ""
+    what = clean(f"{row.op} in {row.phase}{dtype}, {format_count(row.count_per_step)}/step", NAME_LIMIT)
+    return f"{clean(row.label, NAME_LIMIT)} ({what})" if row.label else what
 
 
 def _matching(diagnosis: Diagnosis) -> str:

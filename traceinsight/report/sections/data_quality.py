@@ -7,7 +7,7 @@ from collections import defaultdict
 from traceinsight.base.units import format_ranks
 from traceinsight.diagnosis import DataQuality, Diagnosis
 from traceinsight.report.document import Block, Facts, Paragraph, Section, Tone
-from traceinsight.report.text import NAME_LIMIT, clean
+from traceinsight.report.text import file_name
 
 _SEVERITIES = ("error", "warning", "info")
 _MEANING = {"error": "data was lost", "warning": "a number may be affected", "info": "no number is affected"}
@@ -47,11 +47,11 @@ def _group(notes: list[DataQuality]) -> list[Block]:
 def _times(notes: list[DataQuality]) -> str:
     """Messages hold their own counts, so a group shows its first and says how many there are."""
     counts = [note.count for note in notes if note.count is not None]
-    total = f", together {sum(counts):,}" if len(counts) == len(notes) else ""
-    return f"{len(notes):,} notes of this kind{total}; the first is shown"
+    total = f"{sum(counts):,} in all, in " if len(counts) == len(notes) else ""
+    return f"{total}{len(notes):,} notes; the first is shown"
 
 
 def _files(files: list[str]) -> str:
-    shown = ", ".join(clean(file, NAME_LIMIT) for file in files[:_FILES_SHOWN])
+    shown = ", ".join(file_name(file) for file in files[:_FILES_SHOWN])
     more = len(files) - _FILES_SHOWN
     return f"{shown} and {more:,} more" if more > 0 else shown

@@ -18,6 +18,15 @@ _CAUSE_HEADERS = {
     "dependency": "dependency",
     "unattributed": "unknown",
 }
+_CAUSE_MEANINGS = {
+    "input": "the next batch is fetched",
+    "host sync": "the host waits for the device",
+    "host work": "operators and launches of the CPU side",
+    "allocator": "memory is allocated or freed",
+    "launch": "between launch and start",
+    "dependency": "waits for other streams or threads",
+    "unknown": "the trace does not say",
+}
 _COMPUTE = 1  # index among the values of a rank
 
 
@@ -59,11 +68,7 @@ def _parts(diagnosis: Diagnosis, options: ReportOptions) -> Table:
     per_rank = medians_by_rank(diagnosis.partition, _values)
     note = summary_note(per_rank, "compute", all_ranks=options.all_ranks)
     return Table(
-        caption=(
-            f"% of the rank's step window, {steps_text(diagnosis)}. Transfer, wait and unsplit are "
-            "communication with nothing computing: wait = a peer came late; unsplit = peers not captured or "
-            f"not matched, so transfer and wait cannot be told apart.{note}"
-        ),
+        caption=(f"% of each rank's step window ({steps_text(diagnosis)})"),
         columns=tuple(
             Column(header)
             for header in ("rank", "step", "compute", "transfer", "wait", "unsplit", "copy", "idle")
@@ -74,6 +79,11 @@ def _parts(diagnosis: Diagnosis, options: ReportOptions) -> Table:
             late=late_ranks(diagnosis),
             extreme_by=_COMPUTE,
             all_ranks=options.all_ranks,
+        ),
+        legend=(
+            "transfer, wait, unsplit: communication with nothing computing. wait = a peer came late; "
+            "unsplit = peers not captured or not matched, so transfer and wait cannot be told "
+            f"apart.{note}"
         ),
     )
 
@@ -109,10 +119,11 @@ def _idle(diagnosis: Diagnosis, options: ReportOptions) -> list[Block]:
         )
 
     per_rank = medians_by_rank(diagnosis.partition, values)
-    without = f" None by: {', '.join(absent)}." if absent else ""
+    meanings = "; ".join(f"{h} = {_CAUSE_MEANINGS[h]}" for h in map(_CAUSE_HEADERS.__getitem__, causes))
+    without = f" No idle time by: {', '.join(absent)}." if absent else ""
     return [
         Table(
-            caption=f"Idle time by cause, % of the rank's step window, {steps_text(diagnosis)}.{without}",
+            caption=f"Idle time by cause, % of each rank's step window ({steps_text(diagnosis)})",
             columns=(Column("rank"), Column("idle"), *(Column(_CAUSE_HEADERS[cause]) for cause in causes)),
             rows=rank_rows(
                 per_rank,
@@ -121,5 +132,6 @@ def _idle(diagnosis: Diagnosis, options: ReportOptions) -> list[Block]:
                 extreme_by=0,
                 all_ranks=options.all_ranks,
             ),
+            legend=f"{meanings}.{without}",
         )
     ]

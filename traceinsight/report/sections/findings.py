@@ -71,7 +71,7 @@ def _finding(number: int, finding: Finding, step_ns: float | None, captured: int
     about = f"{finding.severity} · {finding.confidence} confidence · {ranks} · rule {finding.rule}"
     because = tuple(("Because" if i == 0 else "", evidence_line(e)) for i, e in enumerate(finding.evidence))
     return [
-        Paragraph(f"{number}. {finding.title}", finding.severity),
+        Paragraph(finding.title, finding.severity, number=number),
         Paragraph(about, "muted", indent=1),
         Facts(
             (

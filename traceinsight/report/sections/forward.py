@@ -26,9 +26,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
     blocks: list[Block] = [
         Table(
             caption=(
-                f"Communication launched by forward, % of the rank's forward span, {steps_text(diagnosis)}. "
-                "Exposed = nothing computed meanwhile = transfer + wait + unsplit; largest = the largest "
-                f"single collective. Forward found by: {', '.join(sources)}.{note}"
+                f"Communication launched by forward, % of each rank's forward span ({steps_text(diagnosis)})"
             ),
             columns=tuple(Column(header) for header in _HEADERS),
             rows=rank_rows(
@@ -37,6 +35,10 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
                 late=late_ranks(diagnosis),
                 extreme_by=_EXPOSED,
                 all_ranks=options.all_ranks,
+            ),
+            legend=(
+                "exposed = nothing computed meanwhile = transfer + wait + unsplit; largest = the largest "
+                f"single collective. Forward was found by: {', '.join(sources)}.{note}"
             ),
         ),
         *_largest(diagnosis),
@@ -55,8 +57,15 @@ def _values(row: ForwardShare) -> tuple[float | None, ...]:
         share(row.exposed_transfer_ns),
         share(row.exposed_wait_ns),
         share(row.exposed_unsplit_ns),
-        row.largest_collective.share if row.largest_collective else None,
+        _largest_share(row),
     )
+
+
+def _largest_share(row: ForwardShare) -> float | None:
+    """A step without communication has a largest share of zero; one with it may not say which was largest."""
+    if row.largest_collective is not None:
+        return row.largest_collective.share
+    return None if row.comm_ns else 0.0
 
 
 def _largest(diagnosis: Diagnosis) -> list[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from traceinsight.base.units import format_count, format_ns, format_share
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.document import Column, Paragraph, Section, Table
-from traceinsight.report.text import clean
+from traceinsight.report.text import kernel_name
 
 _NAME_LIMIT = 60
 
@@ -18,11 +18,10 @@ def section(diagnosis: Diagnosis) -> Section:
     rows = sorted(diagnosis.kernels, key=lambda row: row.busy_ns, reverse=True)
     table = Table(
         caption=(
-            "Per step, mean over ranks. % busy = share of the summed kernel time of all families (kernels on "
-            "different streams overlap, so this is not a share of the step)."
+            "Device time per step, mean over ranks; % sum = share of the summed kernel time of all families"
         ),
         columns=(
-            Column("family"), Column("busy"), Column("% busy"), Column("n/step"),
+            Column("family"), Column("busy"), Column("% sum"), Column("n/step"),
             Column("largest kernel", name=True),
         ),
         rows=tuple(
@@ -31,9 +30,10 @@ def section(diagnosis: Diagnosis) -> Section:
                 format_ns(row.busy_ns),
                 format_share(row.share),
                 format_count(row.count_per_step),
-                clean(row.top_kernels[0], _NAME_LIMIT) if row.top_kernels else "",
+                kernel_name(row.top_kernels[0], _NAME_LIMIT) if row.top_kernels else "",
             )
             for row in rows
         ),
+        legend="Kernels on different streams overlap, so the sum can be longer than the step.",
     )  # fmt: skip
     return Section(title, (table,), detail=True)

@@ -52,7 +52,7 @@ def rank_rows(
     extreme_by: int,
     all_ranks: bool,
 ) -> tuple[tuple[str, ...], ...]:
-    """Cells: the rank, then its values. ``extreme_by`` is the value whose extremes are shown of many ranks."""
+    """Cells: the rank, then its values. Of many, the extremes of value ``extreme_by`` are shown."""
 
     def line(label: str, values: Values) -> tuple[str, ...]:
         return (label, *(form(value) for form, value in zip(formats, values, strict=True)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from traceinsight.base.units import NOT_MEASURED, format_ranks
+from traceinsight.base.units import format_ranks
 from traceinsight.diagnosis import Diagnosis, OtherRun, Run
 from traceinsight.report.document import Block, Facts, Section
 from traceinsight.report.text import NAME_LIMIT, clean
@@ -18,11 +18,15 @@ def section(diagnosis: Diagnosis) -> Section:
     rows = [
         ("Ranks", _ranks(run)),
         ("Missing", _missing(run)),
-        ("Device", clean(run.device, NAME_LIMIT) if run.device else NOT_MEASURED),
-        ("Backend", clean(run.backend, NAME_LIMIT) if run.backend else NOT_MEASURED),
+        ("Device", clean(run.device, NAME_LIMIT) if run.device else "not recorded"),
+        ("Backend", clean(run.backend, NAME_LIMIT) if run.backend else "not recorded"),
         ("Steps", _steps(run)),
         *_dropped(run),
-        ("Quantized", ", ".join(clean(name, NAME_LIMIT) for name in run.quantized_comms) or "no codec seen"),
+        (
+            "QComms",
+            ", ".join(clean(name, NAME_LIMIT) for name in run.quantized_comms)
+            or "no quantized communication seen",
+        ),
         ("Files", f"{len(run.files):,} read"),
         *(_other_run(other) for other in run.other_runs),
     ]
@@ -30,6 +34,32 @@ def section(diagnosis: Diagnosis) -> Section:
         rows.insert(0, ("Origin", "simulated, not measured"))
     blocks: list[Block] = [Facts(tuple(rows))]
     return Section("The run", tuple(blocks), detail=True)
+
+
+def basis(diagnosis: Diagnosis) -> str:
+    """How much data the verdict rests on, and where to look before believing it."""
+    run = diagnosis.run
+    captured = f"{len(run.ranks):,}" + ("" if run.world_size is None else f" of {run.world_size:,}")
+    parts = [
+        "simulated data" if run.simulated else "",
+        f"{captured} rank{'s' if (run.world_size or len(run.ranks)) != 1 else ''}",
+        _counted(len(run.steps), "step", "steps") or "no whole step",
+        clean(run.device or "device not recorded", NAME_LIMIT),
+    ]
+    doubts = [
+        _counted(
+            sum(note.severity == "error" for note in diagnosis.data_quality), "data error", "data errors"
+        ),
+        _counted(len(diagnosis.not_judged), "question not judged", "questions not judged"),
+        _counted(len(run.other_runs), "other run found", "other runs found"),
+    ]
+    known = [doubt for doubt in doubts if doubt]
+    but = f" But: {', '.join(known)} (see below)." if known else ""
+    return f"Rests on {', '.join(part for part in parts if part)}.{but}"
+
+
+def _counted(count: int, one: str, many: str) -> str:
+    return f"{count:,} {one if count == 1 else many}" if count else ""
 
 
 def _ranks(run: Run) -> str:

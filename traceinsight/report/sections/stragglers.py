@@ -30,40 +30,30 @@ def _none(diagnosis: Diagnosis) -> str:
 
 def _straggler(straggler: Straggler, step_ns: float | None) -> list[Block]:
     many = len(straggler.ranks) > 1
+    ranks = format_ranks(straggler.ranks, max_parts=_RANKS_SHOWN)
     late = straggler.lateness_ns
-    freed = format_ns(straggler.ceiling_ns)
+    title = f"{'Ranks' if many else 'Rank'} {ranks}: {format_ns(late.expected)} late when last to arrive"
     of_step = f" ({format_share(straggler.ceiling_ns / step_ns)} of the step)" if step_ns else ""
-    return [
-        Paragraph(
-            f"{'Ranks' if many else 'Rank'} {format_ranks(straggler.ranks, max_parts=_RANKS_SHOWN)}: "
-            f"{format_ns(late.expected)} late when last to arrive",
-            "strong",
+    cause = straggler.cause.replace("_", " ")
+    facts = (
+        (
+            "Late by",
+            f"{format_ns(late.expected)} behind the last of the other ranks (interval {format_ns(late.low)} "
+            f"to {format_ns(late.high)}); {format_ns(straggler.behind_median_ns)} behind the median rank",
         ),
-        Facts(
-            (
-                (
-                    "Late by",
-                    f"{format_ns(late.expected)} behind the last of the other ranks (interval "
-                    f"{format_ns(late.low)} to {format_ns(late.high)}); "
-                    f"{format_ns(straggler.behind_median_ns)} behind the median rank",
-                ),
-                (
-                    "How often",
-                    f"{straggler.steps_late} of {straggler.steps_judged} steps ({_persistence(straggler)}); "
-                    f"last at {format_share(straggler.last_share)} of the collectives all ranks meet at",
-                ),
-                (
-                    "Cause",
-                    f"{straggler.cause.replace('_', ' ')} ({straggler.confidence} confidence). {straggler.detail}",
-                ),
-                (
-                    "Frees",
-                    f"at most {freed} per step{of_step} if {'they' if many else 'it'} came with the next rank (ceiling)",
-                ),
-            ),
-            indent=1,
+        (
+            "How often",
+            f"{straggler.steps_late} of {straggler.steps_judged} steps ({_persistence(straggler)}); last at "
+            f"{format_share(straggler.last_share)} of the collectives all ranks meet at",
         ),
-    ]
+        ("Cause", f"{cause} ({straggler.confidence} confidence). {straggler.detail}"),
+        (
+            "Frees",
+            f"at most {format_ns(straggler.ceiling_ns)} per step{of_step} if {'they' if many else 'it'} came "
+            "with the next rank (ceiling)",
+        ),
+    )
+    return [Paragraph(title, "strong"), Facts(facts, indent=1)]
 
 
 def _persistence(straggler: Straggler) -> str:

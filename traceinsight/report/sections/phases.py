@@ -1,0 +1,42 @@
+"""The step by phase: which part of it holds the work and the waiting."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from traceinsight.base.statistics import median
+from traceinsight.base.units import format_ns
+from traceinsight.diagnosis import Diagnosis, PhaseRow
+from traceinsight.report.document import Column, Section, Table
+
+_HEADERS = ("phase", "host", "compute", "comm", "exposed", "copy")
+
+
+def section(diagnosis: Diagnosis) -> Section | None:
+    """Phases in the order they come in; None when no phase was recognised."""
+    if not diagnosis.phases:
+        return None
+    by_phase: dict[str, list[PhaseRow]] = defaultdict(list)
+    for row in diagnosis.phases:
+        by_phase[row.phase].append(row)
+    table = Table(
+        caption="Time per step, median over ranks and steps",
+        columns=tuple(Column(header) for header in _HEADERS),
+        rows=tuple((phase.replace("_", " "), *_cells(rows)) for phase, rows in by_phase.items()),
+        legend=(
+            "host = the main thread; the rest is device work launched by the phase. exposed = communication "
+            "with nothing computing. Phases overlap on the device, so columns need not add up to the step."
+        ),
+    )
+    return Section("The step by phase", (table,), detail=True)
+
+
+def _cells(rows: list[PhaseRow]) -> tuple[str, ...]:
+    columns = (
+        [row.host_ns for row in rows],
+        [row.compute_ns for row in rows],
+        [row.comm_ns for row in rows],
+        [row.exposed_comm_ns for row in rows],
+        [row.copy_ns for row in rows],
+    )
+    return tuple(format_ns(round(median(column))) for column in columns)

@@ -46,7 +46,8 @@ class Arrivals:
     def latest_ns(self, ranks: Sequence[int]) -> NDArray[np.float64]:
         """The last arrival among these ranks, per collective; NaN where none of them takes part."""
         times = self.times_ns[:, self.columns(ranks)]
-        return np.where(np.isnan(times), -np.inf, times).max(axis=1, initial=-np.inf)
+        latest: NDArray[np.float64] = np.where(np.isnan(times), -np.inf, times).max(axis=1, initial=-np.inf)
+        return latest
 
     def gaps_ns(self, group: Sequence[int]) -> NDArray[np.float64]:
         """How long everybody else waits for the group alone, per collective; <= 0 where it is not last."""

@@ -1,0 +1,285 @@
+"""One GPU rank in the graph: a host that launches, streams in order, waits across streams, host syncs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceinsight.replay.graph import Bool, EdgeKind, GraphDraft, NodeKind
+from traceinsight.replay.parts import Added, Part
+from traceinsight.replay.stretch import Stretch
+from traceinsight.trace.activity import Activity
+from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
+
+_SYNCHRONISES = re.compile(r"Synchronize|^(cuda|hip)Memcpy(?!.*Async)")
+_WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
+
+LAUNCH_QUANTILE = 0.05
+"""The shortest launch-to-start times are those of an idle stream: pure launch latency."""
+
+JOINT_NS = 20_000
+"""Work that starts within this time of another stream's end, long after its launch, waited for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """GPU events of the stretch in order of start; times on the rank's own clock, nodes of the draft.
+
+    ``ends`` are the nodes at whose end an event is over: its own, or for a collective its transfer.
+    """
+
+    events: Int64
+    starts: Int64
+    ends: Int64
+
+
+def add_gpu_rank(
+    draft: GraphDraft,
+    origin: Int64,
+    trace: RankTrace,
+    activity: Activity,  # noqa: ARG001 - the CPU ranks' builder needs it; one signature for both
+    stretch: Stretch,
+    offset_ns: int,
+    parts: Sequence[Part],
+) -> Added:
+    """Add one rank's nodes and edges."""
+    events = trace.recording.events
+    gpu = _gpu_events(trace, stretch)
+    host = _Host(trace, stretch, gpu)
+    host_nodes = host.add(draft, origin, offset_ns)
+    device, added = _add_device(draft, trace, gpu, offset_ns, parts)
+    launch = trace.launch[gpu]
+    launched = launch != MISSING
+    node_of_launch = host.node_of(launch, host_nodes)
+    latency = events.start_ns[gpu] - events.start_ns[launch]
+    usual = float(np.quantile(latency[launched], LAUNCH_QUANTILE)) if launched.any() else 0.0
+    draft.add_edges(
+        EdgeKind.LAUNCH, node_of_launch, device.starts, np.clip(np.minimum(latency, usual), 0, None)
+    )
+    adrift = node_of_launch == MISSING
+    draft.add_edges(
+        EdgeKind.ORIGIN,
+        np.full(int(adrift.sum()), origin[0]),
+        device.starts[adrift],
+        (events.start_ns[gpu[adrift]] - offset_ns - draft.origin_ns).astype(np.float64),
+    )
+    _add_streams(draft, trace, device)
+    _add_dependencies(draft, trace, device, host)
+    host.add_syncs(draft, device, host_nodes)
+    return added
+
+
+def _gpu_events(trace: RankTrace, stretch: Stretch) -> Int64:
+    """The GPU events launched in the stretch, in order of start."""
+    chosen = trace.recording.of_kind(*GPU_WORK)
+    indices = [at for at, step in enumerate(trace.steps.steps) if step.number in stretch.steps]
+    return chosen[np.isin(trace.steps.of_event[chosen], indices)]
+
+
+def _add_device(
+    draft: GraphDraft, trace: RankTrace, gpu: Int64, offset_ns: int, parts: Sequence[Part]
+) -> tuple[_Device, Added]:
+    events = trace.recording.events
+    numbers = np.array([step.number for step in trace.steps.steps], dtype=np.int64)
+    collective = np.full(len(gpu), MISSING, dtype=np.int64)
+    position = np.searchsorted(gpu, [part.event for part in parts])
+    collective[position] = [part.collective for part in parts]
+    shared = collective != MISSING
+    step = numbers[trace.steps.of_event[gpu]]
+    starts = np.empty(len(gpu), dtype=np.int64)
+    common = events.start_ns[gpu] - offset_ns
+    work = ~shared
+    starts[work] = draft.add_nodes(
+        NodeKind.WORK,
+        trace.rank,
+        common[work],
+        event=gpu[work],
+        step=step[work],
+        duration_ns=events.dur_ns[gpu[work]],
+    )
+    arrival_of = {part.event: part for part in parts}
+    members = [arrival_of[event] for event in gpu[shared].tolist()]
+    starts[shared] = draft.add_nodes(
+        NodeKind.ARRIVAL,
+        trace.rank,
+        common[shared],
+        event=gpu[shared],
+        step=step[shared],
+        collective=collective[shared],
+    )
+    met = np.array([part.met_ns for part in members], dtype=np.int64)
+    ends = starts.copy()
+    ends[shared] = draft.add_nodes(
+        NodeKind.TRANSFER,
+        trace.rank,
+        met,
+        event=gpu[shared],
+        step=step[shared],
+        collective=collective[shared],
+        duration_ns=np.array([part.end_ns for part in members], dtype=np.int64) - met,
+    )
+    return _Device(gpu, starts, ends), Added(starts[position], ends[position])
+
+
+def _add_streams(draft: GraphDraft, trace: RankTrace, device: _Device) -> None:
+    """Work on one stream runs in order; where profilers show an overlap, start follows start."""
+    events = trace.recording.events
+    for lane in np.unique(events.lane[device.events]).tolist():
+        on_stream = np.flatnonzero(events.lane[device.events] == lane)
+        before, after = on_stream[:-1], on_stream[1:]
+        ended = events.end_ns[device.events[before]] <= events.start_ns[device.events[after]]
+        draft.add_edges(
+            EdgeKind.STREAM, device.ends[before[ended]], device.starts[after[ended]], after_end=True
+        )
+        overlapping = (
+            events.start_ns[device.events[after[~ended]]] - events.start_ns[device.events[before[~ended]]]
+        )
+        draft.add_edges(
+            EdgeKind.STREAM, device.starts[before[~ended]], device.starts[after[~ended]], overlapping
+        )
+
+
+class _Host:
+    """The host's moments: launches, synchronisations and step marks, in order of time.
+
+    All launching threads together are one host: the main thread stands still while autograd's runs.
+    """
+
+    def __init__(self, trace: RankTrace, stretch: Stretch, gpu: Int64) -> None:
+        self._trace = trace
+        events = trace.recording.events
+        window = stretch.host_window_ns(trace)
+        launches = np.unique(trace.launch[gpu])
+        self.launches = launches[launches != MISSING]
+        threads = np.unique(events.lane[self.launches])
+        runtime = trace.recording.of_kind(EventKind.RUNTIME)
+        runtime = runtime[
+            np.isin(events.lane[runtime], threads)
+            & (events.start_ns[runtime] >= window[0])
+            & (events.start_ns[runtime] < window[1])
+        ]
+        named = trace.recording.named
+        self.syncs = named(runtime, lambda name: _SYNCHRONISES.search(name) is not None)
+        self.event_waits = named(runtime, lambda name: _WAITS_FOR_EVENT.search(name) is not None)
+        moments = np.concatenate(
+            (events.start_ns[self.launches], events.start_ns[self.syncs], events.end_ns[self.syncs], window)
+        )
+        what = np.concatenate((self.launches, self.syncs, self.syncs, [MISSING, MISSING]))
+        closes = np.zeros(len(moments), dtype=np.bool_)
+        closes[len(self.launches) + len(self.syncs) : len(self.launches) + 2 * len(self.syncs)] = True
+        order = np.lexsort((closes, moments))
+        self.moments, self.what, self.closes = moments[order], what[order].astype(np.int64), closes[order]
+
+    def add(self, draft: GraphDraft, origin: Int64, offset_ns: int) -> Int64:
+        """Add the moments as a chain; the time inside a synchronisation is left open."""
+        nodes = draft.add_nodes(NodeKind.HOST, self._trace.rank, self.moments - offset_ns, event=self.what)
+        gaps = np.diff(self.moments)
+        # A synchronisation that waits for the device would return at once if the device were done.
+        open_end = self.closes[1:] & (self.what[1:] == self.what[:-1])
+        quick = np.minimum(gaps, QUICK_SYNC_NS)
+        draft.add_edges(EdgeKind.HOST_TIME, nodes[:-1], nodes[1:], np.where(open_end, quick, gaps))
+        draft.add_edges(
+            EdgeKind.ORIGIN, origin, nodes[:1], float(self.moments[0] - offset_ns - draft.origin_ns)
+        )
+        return nodes
+
+    def node_of(self, runtime: Int64, nodes: Int64) -> Int64:
+        """The node of a launch call; MISSING for a launch outside the stretch."""
+        opening = np.flatnonzero(~self.closes & (self.what != MISSING))
+        order = opening[np.argsort(self.what[opening])]
+        keys = self.what[order]
+        if not len(keys):
+            return np.full(len(runtime), MISSING, dtype=np.int64)
+        position = np.minimum(np.searchsorted(keys, runtime), len(keys) - 1)
+        return np.where(keys[position] == runtime, nodes[order[position]], MISSING)
+
+    def add_syncs(self, draft: GraphDraft, device: _Device, nodes: Int64) -> None:
+        """A synchronisation returns after the device work that it waited for.
+
+        That is the work launched before it that ended last before it returned.
+        """
+        trace = self._trace
+        events = trace.recording.events
+        launch = trace.launch[device.events]
+        launched_ns = np.where(launch == MISSING, np.iinfo(np.int64).min, events.start_ns[launch])
+        ends_ns = events.end_ns[device.events]
+        by_end = np.argsort(ends_ns, kind="stable")
+        for at in np.flatnonzero(self.closes).tolist():
+            call = self.what[at]
+            until = int(np.searchsorted(ends_ns[by_end], events.end_ns[call], side="right"))
+            for candidate in by_end[max(0, until - _LOOK_BACK) : until][::-1].tolist():
+                if launched_ns[candidate] < events.start_ns[call]:
+                    tail = events.end_ns[call] - ends_ns[candidate]
+                    lag = float(min(tail, QUICK_SYNC_NS * 5))
+                    draft.add_edges(
+                        EdgeKind.SYNC,
+                        device.ends[candidate : candidate + 1],
+                        nodes[at : at + 1],
+                        lag,
+                        after_end=True,
+                    )
+                    break
+
+
+QUICK_SYNC_NS = 5_000
+"""A synchronising call that finds the device done returns within microseconds."""
+
+_LOOK_BACK = 64
+
+
+def _add_dependencies(draft: GraphDraft, trace: RankTrace, device: _Device, host: _Host) -> None:
+    """Waits across streams.
+
+    A cudaStreamWaitEvent before a launch says that the launched work waits for something on another stream;
+    what, the trace does not say. It is taken to be the last work of each other stream that was launched
+    before and had ended when this work started. Without such a call, work that starts right at the end of
+    another stream's work, long after its own launch, is taken to have waited for it.
+    """
+    events = trace.recording.events
+    launch = trace.launch[device.events]
+    start_ns, end_ns = events.start_ns[device.events], events.end_ns[device.events]
+    launch_ns = np.where(launch == MISSING, MISSING, events.start_ns[launch])
+    announced = _announced(trace, device, host)
+    late = (launch != MISSING) & (start_ns - launch_ns > 2 * JOINT_NS)
+    lanes = events.lane[device.events]
+    sources, targets = [], []
+    for lane in np.unique(lanes).tolist():
+        stream = np.flatnonzero(lanes == lane)
+        waiting = np.flatnonzero((lanes != lane) & (announced | late))
+        if not len(stream) or not len(waiting):
+            continue
+        position = np.searchsorted(end_ns[stream], start_ns[waiting], side="right") - 1
+        found = position >= 0
+        waiting, source = waiting[found], stream[position[found]]
+        before = (launch_ns[source] != MISSING) & (launch_ns[source] < launch_ns[waiting])
+        joint = start_ns[waiting] - end_ns[source] <= JOINT_NS
+        keep = before & (announced[waiting] | joint)
+        sources.append(source[keep])
+        targets.append(waiting[keep])
+    if sources:
+        draft.add_edges(
+            EdgeKind.DEPENDENCY,
+            device.ends[np.concatenate(sources)],
+            device.starts[np.concatenate(targets)],
+            after_end=True,
+        )
+
+
+def _announced(trace: RankTrace, device: _Device, host: _Host) -> Bool:
+    """Whether a cudaStreamWaitEvent stands between each work's launch and the launch before it."""
+    events = trace.recording.events
+    launch = trace.launch[device.events]
+    announced = np.zeros(len(device.events), dtype=np.bool_)
+    if not len(host.event_waits) or not len(host.launches):
+        return announced
+    for lane in np.unique(events.lane[host.launches]).tolist():
+        own = host.launches[events.lane[host.launches] == lane]
+        waits = events.start_ns[host.event_waits[events.lane[host.event_waits] == lane]]
+        count = np.searchsorted(waits, events.start_ns[own], side="right")
+        fresh = own[np.diff(count, prepend=0) > 0]
+        announced |= np.isin(launch, fresh)
+    return announced

@@ -118,7 +118,7 @@ class GraphDraft:
     ) -> Int64:
         """Add moments (times on the common clock) and return their provisional numbers."""
         size = len(measured_ns)
-        columns = {
+        columns: _Columns = {
             "kind": np.full(size, int(kind), dtype=np.int8),
             "rank": np.full(size, rank, dtype=np.int32),
             "measured_ns": np.asarray(measured_ns, dtype=np.int64) - self.origin_ns,
@@ -169,7 +169,7 @@ class GraphDraft:
         edge = _possible(node, edge)
         edge["lag_ns"] = edge["lag_ns"] + _unexplained(node, edge)[edge["target"]]
         first = np.searchsorted(edge["target"], np.arange(self._count + 1))
-        return Graph(Nodes(**node), Edges(**edge, first=first), self.origin_ns, steps)  # type: ignore[arg-type]
+        return Graph(Nodes(**node), Edges(**edge, first=first), self.origin_ns, steps)
 
 
 _Columns = dict[str, Any]  # arrays of mixed dtype, checked when they become Nodes and Edges

@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 DELAY_MS = 30.0
 LATE = ["--set", "fault.kind=late_rank", "--set", "fault.rank=1", "--set", f"fault.delay_ms={DELAY_MS}"]

@@ -135,16 +135,23 @@ def write_trace(folder: Path, megabytes: int, layout: str) -> tuple[Path, int, i
     return path, text_bytes, events - 2
 
 
-def measure(python: str, script: str, path: Path, times: int) -> dict[str, float]:
-    """The median of every stage over ``times`` fresh processes."""
-    runs: list[dict[str, float]] = []
+def measure(tasks: dict[str, tuple[str, str]], path: Path, times: int) -> dict[str, dict[str, float]]:
+    """The median of every stage of every task over ``times`` fresh processes.
+
+    The tasks take turns, so that a busy spell of the machine hits all of them.
+    """
+    runs: dict[str, list[dict[str, float]]] = {name: [] for name in tasks}
     for _ in range(times):
-        command = [python, "-c", script, str(path), str(REPOSITORY)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(f"{python} failed:\n{done.stderr[-2000:]}")
-        runs.append(json.loads(done.stdout.strip().rsplit("\n", 1)[-1]))
-    return {stage: statistics.median(run[stage] for run in runs) for stage in runs[0]}
+        for name, (python, script) in tasks.items():
+            command = [python, "-c", script, str(path), str(REPOSITORY)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode:
+                raise SystemExit(f"{python} failed:\n{done.stderr[-2000:]}")
+            runs[name].append(json.loads(done.stdout.strip().rsplit("\n", 1)[-1]))
+    return {
+        name: {stage: statistics.median(run[stage] for run in found) for stage in found[0]}
+        for name, found in runs.items()
+    }
 
 
 def table(ours: dict[str, float], theirs: dict[str, float] | None) -> Iterator[str]:
@@ -181,15 +188,15 @@ def main() -> None:
     parser.add_argument("--hta-python", help="interpreter that has HTA; without it only ours is measured")
     parser.add_argument("--megabytes", type=int, default=200, help="size of the trace's text")
     parser.add_argument("--layout", choices=LAYOUT, default="pretty", help="how the JSON is written")
-    parser.add_argument("--times", type=int, default=5, help="processes to take the median of")
-    parser.add_argument("--hta-times", type=int, default=3, help="the same for HTA, which takes long")
+    parser.add_argument("--times", type=int, default=3, help="processes of each to take the median of")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path, text_bytes, events = write_trace(Path(folder), options.megabytes, options.layout)
-        ours = measure(sys.executable, MEASURE_OURS, path, options.times)
-        theirs = None
+        tasks = {"ours": (sys.executable, MEASURE_OURS)}
         if options.hta_python:
-            theirs = measure(options.hta_python, MEASURE_HTA, path, options.hta_times)
+            tasks["hta"] = (options.hta_python, MEASURE_HTA)
+        found = measure(tasks, path, options.times)
+        ours, theirs = found["ours"], found.get("hta")
         packed = path.stat().st_size
     print(
         f"{text_bytes / 1e6:.0f} MB of {options.layout} JSON ({packed / 1e6:.1f} MB gzip), {events:,} events;"

@@ -73,7 +73,7 @@ def test_layout_and_gzip_members_do_not_matter(tmp_path_factory, first, second, 
 
 @pytest.mark.parametrize("count", [1, 7, 400, 30_000])
 def test_blocks_do_not_matter(tmp_path, count):
-    # Text that looks like a boundary in strings and nested lists, across several blocks of 4 MB.
+    # Text that looks like a boundary in strings and nested lists, across several blocks.
     odd = {"Call stack": '"}, {"ph": "X", "name": "' * 3, "nested": [{"name": "a"}, {"name": "b"}]}
     events = [cpu_op(f"op{i % 5}", 1000 + i, 1, i + 1, **odd) for i in range(count)]
     recording = read(tmp_path, trace(*events))

@@ -100,7 +100,7 @@ def _fields_one_by_one(text: str) -> dict[str, Any]:
         if not found:
             break
         position = found.end()
-        if found[1] == "traceEvents":
+        if found[1] == "traceEvents" or (text[position] in "[{" and found[1] not in _NESTED_FIELDS):
             continue
         try:
             value, position = decoder.raw_decode(text, position)

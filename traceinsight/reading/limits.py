@@ -26,7 +26,7 @@ class Limits:
 
     """
 
-    block_bytes: int = 4 * MIB
+    block_bytes: int = MIB
     max_event_bytes: int = 64 * MIB
     max_outside_bytes: int = 32 * MIB
     max_text_bytes: int = 0

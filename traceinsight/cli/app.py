@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import functools
+from collections.abc import Callable
+from typing import Annotated, ParamSpec
 
 import typer
 
 from traceinsight import __version__
 from traceinsight.cli.analyze import analyze
 from traceinsight.cli.rules import rules
+
+_Arguments = ParamSpec("_Arguments")
 
 app = typer.Typer(
     name="traceinsight",
@@ -25,8 +29,25 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command()(analyze)
-app.command()(rules)
+
+
+class Stopped(Exception):  # noqa: N818 - the user's wish, not an error
+    """Ctrl-C, in a form that typer lets pass; what it does with KeyboardInterrupt differs by version."""
+
+
+def _stoppable(command: Callable[_Arguments, None]) -> Callable[_Arguments, None]:
+    @functools.wraps(command)
+    def run(*args: _Arguments.args, **kwargs: _Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt:
+            raise Stopped from None
+
+    return run
+
+
+app.command()(_stoppable(analyze))
+app.command()(_stoppable(rules))
 
 
 def _version(wanted: bool) -> None:

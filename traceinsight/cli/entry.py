@@ -8,9 +8,8 @@ import traceback
 from collections.abc import Sequence
 
 from traceinsight.base.errors import TraceInsightError
-from traceinsight.cli.app import app
+from traceinsight.cli.app import Stopped, app
 from traceinsight.cli.messages import print_error
-from traceinsight.cli.stdout import abandon_stdout
 
 DEBUG_VARIABLE = "TRACEINSIGHT_DEBUG"
 OUR_BUG = 1
@@ -28,12 +27,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         _debug()
         print_error(error.what, where=error.where, what_to_do=error.what_to_do)
         return error.exit_code
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Stopped):
         print_error("Stopped.")
         return INTERRUPTED
-    except BrokenPipeError:
-        abandon_stdout()
-        return 0  # whoever reads us has seen enough; that is no failure of ours
     except Exception as error:
         _debug()
         print_error(

@@ -11,13 +11,16 @@ from traceinsight.base.errors import UsageError
 
 
 def write_stdout(text: str) -> None:
-    """The result and nothing else. Raises BrokenPipeError when nobody reads on."""
+    """The result and nothing else. When nobody reads on (``| head``) the rest is dropped silently."""
     data = text.encode(sys.stdout.encoding or "utf-8", "replace").decode(sys.stdout.encoding or "utf-8")
-    sys.stdout.write(data)
-    sys.stdout.flush()
+    try:
+        sys.stdout.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _abandon_stdout()  # whoever reads us has seen enough; that is no failure of ours
 
 
-def abandon_stdout() -> None:
+def _abandon_stdout() -> None:
     """Keep the interpreter from complaining about the closed pipe once more when it exits."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

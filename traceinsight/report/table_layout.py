@@ -16,6 +16,7 @@ from traceinsight.report.text import clean
 
 _GAPS = (2, 1)  # the wider one when all columns fit with it
 _MIN_NAME_WIDTH = 16
+_MAX_LABEL_WIDTH = 24
 _HEADING_INDENT = Column("")
 _HEADING_INDENT_WIDTH = 1
 
@@ -50,6 +51,11 @@ def lay_out(table: Table, width: int) -> list[Layout]:
     """The table, or the tables below each other, that show all of it within ``width`` columns."""
     columns, rows = table.columns, [tuple(clean(cell) for cell in row) for row in table.rows]
     natural = [_natural(column, [row[i] for row in rows]) for i, column in enumerate(columns)]
+    # A first column is short unless a trace put something into it; then it wraps rather than cut numbers.
+    columns = tuple(
+        Column(c.header, name=c.name or one > _MAX_LABEL_WIDTH)
+        for c, one in zip(columns, natural, strict=True)
+    )
     headings: list[str | None] = [None] * len(rows)
     if table.wide_key and _total(natural, _GAPS[0]) > width:
         headings = [row[0] for row in rows]

@@ -12,14 +12,16 @@ NAME_LIMIT = 96
 """Characters of a kernel, annotation or file name: templates run to thousands, the head says which it is."""
 
 PROSE_LIMIT = 1200
-"""Characters of a sentence. The longest of ours has about 500; only a name inside it can exceed this."""
+"""Characters of a paragraph. The longest of ours has about 700; only names inside it can exceed this."""
+
+_WORD_LIMIT = 120
+_WORD_TAIL = 30
 
 # Whole sequences, so that their letters and numbers vanish with the escape character: CSI, OSC, the rest.
 _ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?|\x1b[@-Z\\-_]?"
 )
 _MAX_COMBINING = 2  # in a row; more of them paint over the lines above and below
-_WHITESPACE = re.compile(r"\s+")
 
 
 def clean(text: str, limit: int = PROSE_LIMIT, *, tail: int = 0) -> str:
@@ -30,10 +32,14 @@ def clean(text: str, limit: int = PROSE_LIMIT, *, tail: int = 0) -> str:
     if len(text) > limit * 10:  # a 1 MB name must not cost a second, and most of it would be cut anyway
         text = text[: limit * 5] + text[-limit * 5 :]
     text = _ESCAPE_SEQUENCE.sub("", text)
-    visible = _WHITESPACE.sub(" ", "".join(_visible(text))).strip()
-    if len(visible) <= limit:
-        return visible
-    return f"{visible[: limit - tail - 3]}...{visible[len(visible) - tail :]}"
+    words = "".join(_visible(text)).split()
+    return _cut(" ".join(_cut(word, _WORD_LIMIT, _WORD_TAIL) for word in words), limit, tail)
+
+
+def _cut(text: str, limit: int, tail: int) -> str:
+    if len(text) <= limit:
+        return text
+    return f"{text[: limit - tail - 3]}...{text[len(text) - tail :]}"
 
 
 def file_name(path: str) -> str:

@@ -25,7 +25,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
             per_rank,
             (format_ns, format_ns),
             late=late_ranks(diagnosis),
-            extreme_by=0,
+            extreme_by=(0,),
             all_ranks=options.all_ranks,
         ),
         legend=f"Offsets are taken out of every number; no lateness below the residual is claimed.{note}",

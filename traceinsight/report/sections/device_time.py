@@ -27,7 +27,7 @@ _CAUSE_MEANINGS = {
     "dependency": "waits for other streams or threads",
     "unknown": "the trace does not say",
 }
-_COMPUTE = 1  # index among the values of a rank
+_COMPUTE, _WAIT = 1, 3  # indices among the values of a rank
 
 
 def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
@@ -66,7 +66,7 @@ def _step(diagnosis: Diagnosis) -> Paragraph:
 
 def _parts(diagnosis: Diagnosis, options: ReportOptions) -> Table:
     per_rank = medians_by_rank(diagnosis.partition, _values)
-    note = summary_note(per_rank, "compute", all_ranks=options.all_ranks)
+    note = summary_note(per_rank, "compute and wait", all_ranks=options.all_ranks)
     return Table(
         caption=(f"% of each rank's step window ({steps_text(diagnosis)})"),
         columns=tuple(
@@ -77,7 +77,7 @@ def _parts(diagnosis: Diagnosis, options: ReportOptions) -> Table:
             per_rank,
             (format_ns, *(format_share,) * 6),
             late=late_ranks(diagnosis),
-            extreme_by=_COMPUTE,
+            extreme_by=(_COMPUTE, _WAIT),
             all_ranks=options.all_ranks,
         ),
         legend=(
@@ -129,7 +129,7 @@ def _idle(diagnosis: Diagnosis, options: ReportOptions) -> list[Block]:
                 per_rank,
                 (format_share,) * (1 + len(causes)),
                 late=late_ranks(diagnosis),
-                extreme_by=0,
+                extreme_by=(0,),
                 all_ranks=options.all_ranks,
             ),
             legend=f"{meanings}.{without}",

@@ -33,7 +33,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
                 per_rank,
                 (format_ns, *(format_share,) * 6),
                 late=late_ranks(diagnosis),
-                extreme_by=_EXPOSED,
+                extreme_by=(_EXPOSED,),
                 all_ranks=options.all_ranks,
             ),
             legend=(

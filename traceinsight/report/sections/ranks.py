@@ -49,10 +49,10 @@ def rank_rows(
     formats: Sequence[Format],
     *,
     late: set[int],
-    extreme_by: int,
+    extreme_by: Sequence[int],
     all_ranks: bool,
 ) -> tuple[tuple[str, ...], ...]:
-    """Cells: the rank, then its values. Of many, the extremes of value ``extreme_by`` are shown."""
+    """Cells: the rank, then its values. Of many, the extremes of values ``extreme_by`` are."""
 
     def line(label: str, values: Values) -> tuple[str, ...]:
         return (label, *(form(value) for form, value in zip(formats, values, strict=True)))
@@ -88,11 +88,16 @@ def summary_note(per_rank: Mapping[int, Values], extreme: str, *, all_ranks: boo
     )
 
 
-def _outstanding(per_rank: Mapping[int, Values], late: set[int], extreme_by: int) -> list[int]:
-    measured = [rank for rank in per_rank if per_rank[rank][extreme_by] is not None]
-    ordered = sorted(measured, key=lambda rank: per_rank[rank][extreme_by] or 0.0)
-    chosen = {*ordered[:_EXTREMES], *ordered[-_EXTREMES:]}
-    return sorted(chosen | set(sorted(late & set(per_rank))[:_EXTREMES]))
+def _outstanding(per_rank: Mapping[int, Values], late: set[int], extreme_by: Sequence[int]) -> list[int]:
+    """Late ranks and those at both ends; a rank like the median says nothing, however it is sorted."""
+    chosen = set(sorted(late & set(per_rank))[:_EXTREMES])
+    each = _EXTREMES // len(extreme_by)
+    for index in extreme_by:
+        values = {rank: value for rank, row in per_rank.items() if (value := row[index]) is not None}
+        middle = _median(list(values.values()))
+        ordered = sorted((rank for rank in values if values[rank] != middle), key=values.__getitem__)
+        chosen |= {*ordered[:each], *ordered[-each:]}
+    return sorted(chosen)
 
 
 def _median(values: Values) -> float | None:

@@ -28,7 +28,7 @@ SOURCE_TRACE = Path("ranking_a100_rank0_of_16") / "rank0.json.gz"
 ID_SHIFT = 100_000_000
 ID_KEYS = ("External id", "external id", "correlation", "Ev Idx", "Record function id")
 STEP_NAME = re.compile(r"(ProfilerStep#)(\d+)")
-LAYOUT = {"pretty": {"indent": 2}, "minified": {"separators": (",", ":")}}
+LAYOUT: dict[str, dict[str, Any]] = {"pretty": {"indent": 2}, "minified": {"separators": (",", ":")}}
 
 # A measured process prints one JSON object with the seconds per stage; the wrapper adds its peak memory.
 MEASURE_OURS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from functools import singledispatchmethod
 
 from rich.cells import cell_len
@@ -13,9 +14,9 @@ from rich.text import Text
 
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.build import build
-from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Section, Table
+from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Section, Table, Tone
 from traceinsight.report.options import ReportOptions
-from traceinsight.report.table_layout import Layout, lay_out
+from traceinsight.report.table_layout import Layout, PlacedColumn, lay_out
 from traceinsight.report.text import clean
 
 _STYLES = {
@@ -122,18 +123,25 @@ class _Page:
         self._print(_styled(block.legend, "muted"))
 
     def _table(self, layout: Layout) -> None:
-        """Draw every row as a grid of its own, so that a heading can span the table between two of them."""
-        self._line(layout, [Text(column.header, style="bold") for column in layout.columns])
+        """Draw every row by itself, so that a heading can span the table between two of them."""
+        self._line(layout, [column.header for column in layout.columns], "strong")
         for row in layout.rows:
             if row.heading is not None:
                 self._print(_styled(row.heading, "plain"))
-            self._line(layout, [_styled(cell, "plain") for cell in row.cells])
+            self._line(layout, row.cells, "plain")
 
-    def _line(self, layout: Layout, cells: list[Text]) -> None:
+    def _line(self, layout: Layout, cells: Sequence[str], tone: Tone) -> None:
+        columns = layout.columns
+        if all(cell_len(cell) <= column.width for cell, column in zip(cells, columns, strict=True)):
+            # A thousand ranks are a thousand lines: a grid for each would take seconds.
+            padded = (_aligned(cell, column) for cell, column in zip(cells, columns, strict=True))
+            text = (" " * layout.gap).join(padded)
+            self._console.print(Text(text, style=_STYLES[tone]), no_wrap=True, crop=True)
+            return
         grid = RichTable.grid(padding=(0, layout.gap, 0, 0), pad_edge=False)
-        for column in layout.columns:
+        for column in columns:
             grid.add_column(justify="left" if column.left else "right", width=column.width, overflow="fold")
-        grid.add_row(*cells)
+        grid.add_row(*(_styled(cell, tone) for cell in cells))
         self._console.print(grid)
 
     def _hanging(self, mark: Text, text: Text, indent: int) -> None:
@@ -148,5 +156,10 @@ class _Page:
         self._console.print(padded, width=self._prose)
 
 
-def _styled(text: str, tone: str) -> Text:
+def _aligned(text: str, column: PlacedColumn) -> str:
+    blanks = " " * (column.width - cell_len(text))
+    return f"{text}{blanks}" if column.left else f"{blanks}{text}"
+
+
+def _styled(text: str, tone: Tone) -> Text:
     return Text(clean(text), style=_STYLES[tone], overflow="fold")

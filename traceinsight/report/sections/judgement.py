@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Section
 
@@ -10,11 +12,14 @@ def not_judged(diagnosis: Diagnosis) -> Section:
     """Questions without an answer; never folded away, because silence reads as "healthy"."""
     if not diagnosis.not_judged:
         return Section("Not judged", (Paragraph("Nothing: every rule had the data it needs."),))
-    blocks: list[Block] = []
+    rules: dict[tuple[str, str], list[str]] = defaultdict(list)
     for one in diagnosis.not_judged:
+        rules[one.reason, one.capture_hint].append(one.rule)
+    blocks: list[Block] = []
+    for (reason, hint), names in rules.items():
         blocks += [
-            Paragraph(one.rule, "strong"),
-            Facts((("Why", _sentence(one.reason)), ("To judge", one.capture_hint)), indent=1),
+            Paragraph(", ".join(names), "strong"),
+            Facts((("Why", _sentence(reason)), ("To judge", hint)), indent=1),
         ]
     return Section("Not judged", tuple(blocks))
 

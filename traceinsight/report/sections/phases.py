@@ -13,8 +13,8 @@ _HEADERS = ("phase", "host", "compute", "comm", "exposed", "copy")
 
 
 def section(diagnosis: Diagnosis) -> Section | None:
-    """Phases in the order they come in; None when no phase was recognised."""
-    if not diagnosis.phases:
+    """Phases in the order they come in; None when none was recognised ("other" alone says nothing)."""
+    if {row.phase for row in diagnosis.phases} <= {"other"}:
         return None
     by_phase: dict[str, list[PhaseRow]] = defaultdict(list)
     for row in diagnosis.phases:

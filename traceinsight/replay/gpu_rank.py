@@ -47,44 +47,61 @@ def add_gpu_rank(
     parts: Sequence[Part],
 ) -> Added:
     """Add one rank's nodes and edges."""
-    events = trace.recording.events
     gpu = _gpu_events(trace, stretch)
     host = _Host(trace, stretch, gpu)
     host_nodes = host.add(draft, origin, offset_ns)
     device, added = _add_device(draft, trace, gpu, offset_ns, parts)
-    launch = trace.launch[gpu]
-    launched = launch != MISSING
-    node_of_launch = host.node_of(launch, host_nodes)
-    latency = events.start_ns[gpu] - events.start_ns[launch]
-    usual = float(np.quantile(latency[launched], LAUNCH_QUANTILE)) if launched.any() else 0.0
-    draft.add_edges(
-        EdgeKind.LAUNCH, node_of_launch, device.starts, np.clip(np.minimum(latency, usual), 0, None)
-    )
-    adrift = node_of_launch == MISSING
-    draft.add_edges(
-        EdgeKind.ORIGIN,
-        np.full(int(adrift.sum()), origin[0]),
-        device.starts[adrift],
-        (events.start_ns[gpu[adrift]] - offset_ns - draft.origin_ns).astype(np.float64),
-    )
+    _add_launches(draft, origin, trace, device, host, host_nodes, offset_ns)
     _add_streams(draft, trace, device)
     _add_dependencies(draft, trace, device, host)
     host.add_syncs(draft, device, host_nodes)
     return added
 
 
+def _add_launches(
+    draft: GraphDraft,
+    origin: Int64,
+    trace: RankTrace,
+    device: _Device,
+    host: _Host,
+    host_nodes: Int64,
+    offset_ns: int,
+) -> None:
+    """Work starts no earlier than its launch plus launch latency; without one, no earlier than measured."""
+    events, gpu = trace.recording.events, device.events
+    moment = host.moment_of(trace.launch[gpu], events.start_ns[gpu])
+    launched = moment != MISSING
+    node_of_launch = np.where(launched, host_nodes[moment], MISSING)
+    latency = events.start_ns[gpu] - host.moments[moment]
+    early = events.start_ns[gpu] < events.start_ns[trace.launch[gpu]]
+    usual = float(np.quantile(latency[launched & ~early], LAUNCH_QUANTILE)) if launched.any() else 0.0
+    # Early work hangs on an earlier moment, so the host's whole time since then is part of its lag.
+    lag = np.where(early, latency, np.minimum(latency, usual))
+    draft.add_edges(EdgeKind.LAUNCH, node_of_launch, device.starts, lag)
+    adrift = ~launched
+    draft.add_edges(
+        EdgeKind.ORIGIN,
+        np.full(int(adrift.sum()), origin[0]),
+        device.starts[adrift],
+        (events.start_ns[gpu[adrift]] - offset_ns - draft.origin_ns).astype(np.float64),
+    )
+
+
 def _gpu_events(trace: RankTrace, stretch: Stretch) -> Int64:
-    """The GPU events launched in the stretch, in order of start."""
+    """The GPU events launched in the stretch, and those from before that still run when it begins."""
+    events = trace.recording.events
     chosen = trace.recording.of_kind(*GPU_WORK)
     indices = [at for at, step in enumerate(trace.steps.steps) if step.number in stretch.steps]
-    return chosen[np.isin(trace.steps.of_event[chosen], indices)]
+    step = trace.steps.of_event[chosen]
+    backlog = (step < indices[0]) & (events.end_ns[chosen] > stretch.host_window_ns(trace)[0])
+    return chosen[np.isin(step, indices) | backlog]
 
 
 def _add_device(
     draft: GraphDraft, trace: RankTrace, gpu: Int64, offset_ns: int, parts: Sequence[Part]
 ) -> tuple[_Device, Added]:
     events = trace.recording.events
-    numbers = np.array([step.number for step in trace.steps.steps], dtype=np.int64)
+    numbers = np.array([step.number for step in trace.steps.steps] + [MISSING, MISSING], dtype=np.int64)
     collective = np.full(len(gpu), MISSING, dtype=np.int64)
     position = np.searchsorted(gpu, [part.event for part in parts])
     collective[position] = [part.collective for part in parts]
@@ -154,7 +171,8 @@ class _Host:
         events = trace.recording.events
         window = stretch.host_window_ns(trace)
         launches = np.unique(trace.launch[gpu])
-        self.launches = launches[launches != MISSING]
+        launches = launches[launches != MISSING]
+        self.launches = launches[events.start_ns[launches] >= window[0]]
         threads = np.unique(events.lane[self.launches])
         runtime = trace.recording.of_kind(EventKind.RUNTIME)
         runtime = runtime[
@@ -187,15 +205,20 @@ class _Host:
         )
         return nodes
 
-    def node_of(self, runtime: Int64, nodes: Int64) -> Int64:
-        """The node of a launch call; MISSING for a launch outside the stretch."""
+    def moment_of(self, runtime: Int64, start_ns: Int64) -> Int64:
+        """Position of each launch call in ``moments``; MISSING for a launch outside the stretch.
+
+        Profilers convert GPU times to the host's clock with an error of some tens of microseconds: work that
+        seems to start before its launch hangs on the last moment before its start instead.
+        """
         opening = np.flatnonzero(~self.closes & (self.what != MISSING))
         order = opening[np.argsort(self.what[opening])]
         keys = self.what[order]
         if not len(keys):
             return np.full(len(runtime), MISSING, dtype=np.int64)
         position = np.minimum(np.searchsorted(keys, runtime), len(keys) - 1)
-        return np.where(keys[position] == runtime, nodes[order[position]], MISSING)
+        own = np.minimum(order[position], np.searchsorted(self.moments, start_ns, side="right") - 1)
+        return np.where((keys[position] == runtime) & (own >= 0), own, MISSING)
 
     def add_syncs(self, draft: GraphDraft, device: _Device, nodes: Int64) -> None:
         """A synchronisation returns after the device work that it waited for.

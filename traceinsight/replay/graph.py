@@ -62,7 +62,8 @@ class Nodes:
 class Edges:
     """Columns of shape (n_edges,), grouped by target; ``first`` has shape (n_nodes + 1,).
 
-    ``after_end``: the target waits for the source's end, not its start. ``lag_ns`` comes on top.
+    ``after_end``: the target waits for the source's end, not its start. ``lag_ns`` comes on top; of it,
+    ``unexplained_ns`` is delay that was measured and that nothing in the graph accounts for.
     """
 
     source: Int64
@@ -70,6 +71,7 @@ class Edges:
     kind: Int8
     after_end: Bool
     lag_ns: NDArray[np.float64]
+    unexplained_ns: NDArray[np.float64]
     first: Int64
 
 
@@ -167,7 +169,8 @@ class GraphDraft:
         node = {name: column[order] for name, column in node.items()}
         edge["source"], edge["target"] = number[edge["source"]], number[edge["target"]]
         edge = _possible(node, edge)
-        edge["lag_ns"] = edge["lag_ns"] + _unexplained(node, edge)[edge["target"]]
+        edge["unexplained_ns"] = _unexplained(node, edge)[edge["target"]]
+        edge["lag_ns"] = edge["lag_ns"] + edge["unexplained_ns"]
         first = np.searchsorted(edge["target"], np.arange(self._count + 1))
         return Graph(Nodes(**node), Edges(**edge, first=first), self.origin_ns, steps)
 

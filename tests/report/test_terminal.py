@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from msgspec import structs
 from rich.cells import cell_len
 
 from tests.report.diagnoses import (
@@ -14,6 +15,7 @@ from tests.report.diagnoses import (
     nothing_measured,
     single_rank,
 )
+from traceinsight.diagnosis import NotJudged
 from traceinsight.report import FORMATS, ReportOptions
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -153,3 +155,11 @@ def test_summaries_begin_at_64_ranks(count: int, summarised: bool) -> None:
 def test_late_ranks_are_marked_in_the_tables() -> None:
     text = FORMATS["terminal"].render(late_rank(), ReportOptions())
     assert len(re.findall(r"^5 late ", text, re.MULTILINE)) == 4  # time, idle, forward, clocks
+
+
+def test_rules_that_lack_the_same_thing_share_one_entry() -> None:
+    again = NotJudged(rule="host-bound", reason="no host side", capture_hint="Profile the CPU.")
+    both = structs.replace(single_rank(), not_judged=[structs.replace(again, rule="input-bound"), again])
+    text = FORMATS["terminal"].render(both, ReportOptions())
+    assert "input-bound, host-bound" in text
+    assert text.count("Profile the CPU.") == 1

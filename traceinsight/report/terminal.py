@@ -120,7 +120,7 @@ class _Page:
         self._print(_styled(f"{block.caption}:", "plain"))
         for layout in lay_out(block, self._width):
             self._table(layout)
-        self._print(_styled(block.legend, "muted"))
+        self._print(_styled(block.legend, "muted"), indent=1)
 
     def _table(self, layout: Layout) -> None:
         """Draw every row by itself, so that a heading can span the table between two of them."""

@@ -19,7 +19,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
     per_rank = medians_by_rank(diagnosis.clocks, _values)
     note = summary_note(per_rank, "offset", all_ranks=options.all_ranks)
     table = Table(
-        caption=("How far each rank's clock runs ahead of the reference, and how well that is known"),
+        caption=("How far each rank's clock runs ahead of the reference; residual = its error"),
         columns=(Column("rank"), Column("offset"), Column("residual")),
         rows=rank_rows(
             per_rank,

@@ -35,15 +35,13 @@ def section(diagnosis: Diagnosis) -> Section:
 def _table(diagnosis: Diagnosis, rows: list[CommunicationRow]) -> Table:
     headers = ("busy", "exposed", "% step", "transfer", "wait", "unsplit", "bytes", "bus")
     return Table(
-        caption=(
-            f"Per step, mean over ranks ({steps_text(diagnosis)}); "
-            "% step = exposed, % of the mean step window"
-        ),
+        caption=(f"Per step, mean over ranks ({steps_text(diagnosis)}); % step = % of the step window"),
         columns=(Column("kind", name=True), *(Column(header) for header in headers)),
         rows=tuple(_cells(row) for row in rows),
         legend=(
-            "exposed = nothing computed meanwhile = transfer + wait + unsplit. bytes = largest "
-            "payload a rank sends; bus = bus bandwidth as nccl-tests define it; n/a = not recorded."
+            "exposed = nothing computed meanwhile = transfer + wait + unsplit; % step = exposed as % of the "
+            "mean step window. bytes = largest payload a rank sends; bus = bus bandwidth as nccl-tests define "
+            "it; n/a = not recorded."
         ),
         wide_key=True,
     )

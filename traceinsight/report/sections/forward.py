@@ -25,9 +25,7 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
     sources = sorted({clean(row.source, NAME_LIMIT) for row in diagnosis.forward})
     blocks: list[Block] = [
         Table(
-            caption=(
-                f"Communication launched by forward, % of each rank's forward span ({steps_text(diagnosis)})"
-            ),
+            caption=(f"% of each rank's forward span ({steps_text(diagnosis)})"),
             columns=tuple(Column(header) for header in _HEADERS),
             rows=rank_rows(
                 per_rank,
@@ -37,8 +35,9 @@ def section(diagnosis: Diagnosis, options: ReportOptions) -> Section:
                 all_ranks=options.all_ranks,
             ),
             legend=(
-                "exposed = nothing computed meanwhile = transfer + wait + unsplit; largest = the largest "
-                f"single collective. Forward was found by: {', '.join(sources)}.{note}"
+                "all comm = communication launched by forward; exposed = nothing computed meanwhile = "
+                "transfer + wait + unsplit; largest = the largest single collective. Forward was found by: "
+                f"{', '.join(sources)}.{note}"
             ),
         ),
         *_largest(diagnosis),

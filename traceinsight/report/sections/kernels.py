@@ -18,7 +18,7 @@ def section(diagnosis: Diagnosis) -> Section:
     rows = sorted(diagnosis.kernels, key=lambda row: row.busy_ns, reverse=True)
     table = Table(
         caption=(
-            "Device time per step, mean over ranks; % sum = share of the summed kernel time of all families"
+            "Device time per step, mean over ranks; % sum = share of the sum of all families"
         ),
         columns=(
             Column("family"), Column("busy"), Column("% sum"), Column("n/step"),

@@ -40,8 +40,8 @@ def _table(diagnosis: Diagnosis, rows: list[CommunicationRow]) -> Table:
         rows=tuple(_cells(row) for row in rows),
         legend=(
             "exposed = nothing computed meanwhile = transfer + wait + unsplit; % step = exposed as % of the "
-            "mean step window. bytes = largest payload a rank sends; bus = bus bandwidth as nccl-tests define "
-            "it; n/a = not recorded."
+            "mean step window. bytes = largest payload a rank sends; bus = bus bandwidth as nccl-tests "
+            "define it; n/a = not recorded."
         ),
         wide_key=True,
     )

@@ -163,3 +163,9 @@ def test_rules_that_lack_the_same_thing_share_one_entry() -> None:
     text = FORMATS["terminal"].render(both, ReportOptions())
     assert "input-bound, host-bound" in text
     assert text.count("Profile the CPU.") == 1
+
+
+def test_compute_that_no_phase_accounts_for_is_not_shown_as_zero() -> None:
+    phases = [structs.replace(row, compute_ns=0) for row in late_rank().phases]
+    text = FORMATS["terminal"].render(structs.replace(late_rank(), phases=phases), ReportOptions())
+    assert re.search(r"^forward +40\.0 ms +n/a +40\.0 ms", text, re.MULTILINE)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from traceinsight.base.statistics import median
-from traceinsight.base.units import format_ns
+from traceinsight.base.units import NOT_MEASURED, format_ns
 from traceinsight.diagnosis import Diagnosis, PhaseRow
 from traceinsight.report.document import Column, Section, Table
 
@@ -22,7 +22,10 @@ def section(diagnosis: Diagnosis) -> Section | None:
     table = Table(
         caption="Time per step, median over ranks and steps",
         columns=tuple(Column(header) for header in _HEADERS),
-        rows=tuple((phase.replace("_", " "), *_cells(rows)) for phase, rows in by_phase.items()),
+        rows=tuple(
+            (phase.replace("_", " "), *_cells(rows, compute_known=_compute_known(diagnosis)))
+            for phase, rows in by_phase.items()
+        ),
         legend=(
             "host = the main thread; the rest is device work launched by the phase. exposed = communication "
             "with nothing computing. Phases overlap on the device, so columns need not add up to the step."
@@ -31,12 +34,20 @@ def section(diagnosis: Diagnosis) -> Section | None:
     return Section("The step by phase", (table,), detail=True)
 
 
-def _cells(rows: list[PhaseRow]) -> tuple[str, ...]:
-    columns = (
-        [row.host_ns for row in rows],
-        [row.compute_ns for row in rows],
-        [row.comm_ns for row in rows],
-        [row.exposed_comm_ns for row in rows],
-        [row.copy_ns for row in rows],
+def _compute_known(diagnosis: Diagnosis) -> bool:
+    """Whether compute was told apart by phase; on CPU the partition may know of compute that no phase has."""
+    by_phase = any(row.compute_ns for row in diagnosis.phases)
+    return by_phase or not any(row.compute_ns for row in diagnosis.partition)
+
+
+def _cells(rows: list[PhaseRow], *, compute_known: bool) -> tuple[str, ...]:
+    def typical(values: list[int]) -> str:
+        return format_ns(round(median(values)))
+
+    return (
+        typical([row.host_ns for row in rows]),
+        typical([row.compute_ns for row in rows]) if compute_known else NOT_MEASURED,
+        typical([row.comm_ns for row in rows]),
+        typical([row.exposed_comm_ns for row in rows]),
+        typical([row.copy_ns for row in rows]),
     )
-    return tuple(format_ns(round(median(column))) for column in columns)

@@ -31,14 +31,16 @@ def add_cpu_rank(
     has ended, and holds the host's own work besides.
     """
     window = stretch.host_window_ns(trace)
-    idle = intervals.subtract(intervals.single(*window), activity.compute)
-    waits = _waits(idle, parts, offset_ns)
     queued = np.array([part.launch_ns for part in parts], dtype=np.int64)
+    idle = intervals.subtract(intervals.single(*window), activity.compute)
+    waits = _waits(_cut(idle, queued), parts, offset_ns)
     bounds = np.array(waits, dtype=np.int64).reshape(-1, 3)
     moments = np.concatenate((queued, bounds[:, 0], bounds[:, 1], window))
     own_work = np.full(len(moments), -1, dtype=np.int64)
     own_work[len(queued) + len(bounds) : len(queued) + 2 * len(bounds)] = _own_work_ns(bounds, activity)
-    order = np.argsort(moments, kind="stable")
+    # At equal times a wait ends, then the next collective is queued, then the next wait begins.
+    turn = np.repeat([1, 2, 0, 0], [len(queued), len(bounds), len(bounds), 2])
+    order = np.lexsort((turn, moments))
     chain = draft.add_nodes(NodeKind.HOST, trace.rank, moments[order] - offset_ns)
     nodes = np.empty(len(moments), dtype=np.int64)
     nodes[order] = chain
@@ -54,21 +56,34 @@ def add_cpu_rank(
         EdgeKind.SYNC,
         added.transfers[awaited],
         closing,
-        np.clip(np.array(tails, dtype=np.float64), 0, None),
+        np.array(tails, dtype=np.float64),
         after_end=True,
     )
     return added
 
 
+def _cut(idle: intervals.Spans, at_ns: Int64) -> intervals.Spans:
+    """The same time in pieces that also end where a collective is queued: one wait may follow another."""
+    inside = np.sort(at_ns[intervals.contains(idle, at_ns)])
+    starts = np.sort(np.concatenate((idle[:, 0], inside)))
+    ends = np.sort(np.concatenate((idle[:, 1], inside)))
+    return np.column_stack((starts, ends))
+
+
+WAKE_NS = 500_000
+"""By how much a worker's annotation may outlast the wait for it, on a busy machine."""
+
+
 def _waits(idle: intervals.Spans, parts: Sequence[Part], offset_ns: int) -> list[tuple[int, int, int]]:
     """(begin, end, position of the awaited part) of each wait, on the rank's clock.
 
-    The awaited part is the last to end in the idle time that was queued before that time ended.
+    The awaited part is the last to end in the idle time. Its end may be recorded a little after the main
+    thread has gone on: the worker wakes it first and closes its annotation then.
     """
     found = []
     ends = np.array([part.end_ns + offset_ns for part in parts], dtype=np.int64)
     for begin, end in idle.tolist():
-        inside = np.flatnonzero((ends > begin) & (ends <= end))
+        inside = np.flatnonzero((ends > begin) & (ends <= end + WAKE_NS))
         if len(inside):
             last = int(inside[ends[inside].argmax()])
             found.append((begin, end, last))

@@ -1,0 +1,147 @@
+"""Making ranks alike: a straggler that comes with the others, embedding work spread evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.facts import Facts
+from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+
+
+@dataclass(frozen=True, slots=True)
+class NoStraggler:
+    """``no-straggler=<rank>[+<rank>...]``: these ranks come with the last of the others, no earlier.
+
+    Model: before each collective at which one of them is last, its own work and host time since the
+    collective before shrinks until it arrives with the next rank. Assumes that whatever makes it late lies
+    between the two.
+    """
+
+    ranks: tuple[int, ...]
+    uncertainty: float = 0.10
+
+    @property
+    def text(self) -> str:
+        """``no-straggler=2+6+7``."""
+        return "no-straggler=" + "+".join(map(str, self.ranks))
+
+    def apply(self, graph: Graph, facts: Facts) -> Graph:
+        """Shrink each late rank's time between collectives."""
+        known = {trace.rank for trace in facts.trace_set.ranks}
+        if not set(self.ranks) < known:
+            raise NotApplicableError(f"ranks {sorted(set(self.ranks) - known)} were not captured")
+        duration, lag = graph.nodes.duration_ns.copy(), graph.edges.lag_ns.copy()
+        shrunk = False
+        for rank in self.ranks:
+            for begin, end, excess in _late_intervals(graph, facts, rank, self.ranks):
+                shrunk = True
+                keep = 1 - excess / (end - begin)
+                _scale_between(graph, rank, begin, end, keep, duration, lag)
+        if not shrunk:
+            raise NotApplicableError("none of these ranks came last at a collective")
+        return graph.with_durations(duration).with_lags(lag)
+
+
+def _late_intervals(
+    graph: Graph, facts: Facts, rank: int, group: Sequence[int]
+) -> list[tuple[float, float, float]]:
+    """(begin, end, excess) before each late arrival, ns after the graph's origin.
+
+    An interval begins when the previous collective released the rank, and ends with its arrival.
+    """
+    met: list[tuple[float, float, float]] = []
+    for one in facts.trace_set.collectives:
+        if rank not in one.ranks or not one.synchronising or one.step not in graph.steps:
+            continue
+        arrival = one.starts_ns[one.ranks.index(rank)]
+        others = [start for other, start in zip(one.ranks, one.starts_ns, strict=True) if other not in group]
+        late = float(max(0, arrival - max(others))) if others else 0.0
+        met.append((arrival - graph.origin_ns, one.ends_ns[one.ranks.index(rank)] - graph.origin_ns, late))
+    intervals: list[tuple[float, float, float]] = []
+    released = 0.0
+    for arrival, end, late in sorted(met):
+        if late > 0 and arrival - released > 0:
+            intervals.append((released, arrival, min(late, arrival - released)))
+        released = max(released, end)
+    return intervals
+
+
+def _scale_between(
+    graph: Graph,
+    rank: int,
+    begin: float,
+    end: float,
+    factor: float,
+    duration: NDArray[np.float64],
+    lag: NDArray[np.float64],
+) -> None:
+    """Scale the rank's own work and host time that was measured in an interval, in place."""
+    nodes, edges = graph.nodes, graph.edges
+    inside = (nodes.rank == rank) & (nodes.measured_ns > begin) & (nodes.measured_ns <= end)
+    duration[inside & (nodes.kind == NodeKind.WORK)] *= factor
+    own_time = np.isin(edges.kind, (EdgeKind.HOST_TIME, EdgeKind.LAUNCH))
+    lag[own_time & inside[edges.target]] *= factor
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """``balance``: every rank does the mean of the ranks' embedding work in each step.
+
+    Model: lookup and update kernels of each rank are scaled to the mean over ranks; all-to-alls whose sizes
+    differ over ranks are scaled from the largest to the mean. Assumes tables (or hash partitions) can be
+    moved in small enough pieces; a real placement reaches within a few percent of it.
+    """
+
+    uncertainty: float = 0.20
+
+    @property
+    def text(self) -> str:
+        """``balance``."""
+        return "balance"
+
+    def apply(self, graph: Graph, facts: Facts) -> Graph:
+        """Scale embedding kernels and uneven exchanges to their means."""
+        duration = graph.nodes.duration_ns.copy()
+        changed = _even_lookups(graph, facts, duration) | _even_exchanges(graph, facts, duration)
+        if not changed:
+            raise NotApplicableError("no embedding kernel or all-to-all size differs between ranks")
+        return graph.with_durations(duration)
+
+
+def _even_lookups(graph: Graph, facts: Facts, duration: NDArray[np.float64]) -> bool:
+    embedding = facts.family == "embedding"
+    changed = False
+    for step in graph.steps:
+        mine = embedding & (graph.nodes.step == step)
+        ranks = np.unique(graph.nodes.rank[mine])
+        totals = {rank: float(duration[mine & (graph.nodes.rank == rank)].sum()) for rank in ranks.tolist()}
+        if len(totals) < 2 or not all(totals.values()):
+            continue
+        mean = float(np.mean(list(totals.values())))
+        for rank, total in totals.items():
+            duration[mine & (graph.nodes.rank == rank)] *= mean / total
+        changed = True
+    return changed
+
+
+def _even_exchanges(graph: Graph, facts: Facts, duration: NDArray[np.float64]) -> bool:
+    changed = False
+    for index, one in enumerate(facts.trace_set.collectives):
+        # What bounds an exchange is the rank that sends or receives most.
+        sent = [part.in_bytes for part in one.members if part.in_bytes is not None]
+        got = [part.out_bytes for part in one.members if part.out_bytes is not None]
+        if one.operation != "all_to_all" or len(sent) < len(one.members) or not sum(sent):
+            continue
+        largest = max([*sent, *got])
+        ratio = (sum(sent) / len(sent)) / largest
+        mine = (graph.nodes.collective == index) & (graph.nodes.kind == NodeKind.TRANSFER)
+        if ratio < 1 and mine.any():
+            fixed = np.minimum(duration[mine], facts.latency_ns)
+            duration[mine] = fixed + (duration[mine] - fixed) * ratio
+            changed = True
+    return changed

@@ -1,0 +1,78 @@
+"""All edits by name, and reading them from text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from traceinsight.base.errors import UsageError
+from traceinsight.base.hardware import NETWORKS
+from traceinsight.replay.edits.edit import Edit
+from traceinsight.replay.edits.host import Fuse, NoHostStall, NoInputWait
+from traceinsight.replay.edits.network import FasterNetwork, LargerBatch, Overlap
+from traceinsight.replay.edits.payload import QCOMM_DTYPES, NarrowerEmbeddings, QuantizedComms
+from traceinsight.replay.edits.ranks import Balance, NoStraggler
+
+_PHASES = ("sparse_data_dist", "forward", "backward")
+
+
+def _factor(text: str) -> float:
+    value = float(text)
+    if not 1 < value <= 64:
+        raise ValueError("a number above 1, at most 64")
+    return value
+
+
+def _choice(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise ValueError("one of " + ", ".join(allowed))
+        return text
+
+    return parse
+
+
+def _network(text: str) -> str:
+    if text not in NETWORKS and not float(text) > 0:
+        raise ValueError("GB/s per node above 0, or one of " + ", ".join(NETWORKS))
+    return text
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(part) for part in text.split("+")}))
+
+
+# name -> (example value or "" for none, how to make the edit from the value)
+EDITS: dict[str, tuple[str, Callable[[str], Edit]]] = {
+    "qcomms": ("fp8", lambda text: QuantizedComms(_choice(*QCOMM_DTYPES)(text))),
+    "narrow": ("2", lambda text: NarrowerEmbeddings(_factor(text))),
+    "balance": ("", lambda _: Balance()),
+    "no-straggler": ("2", lambda text: NoStraggler(_ranks(text))),
+    "no-host-stall": ("", lambda _: NoHostStall()),
+    "no-input-wait": ("", lambda _: NoInputWait()),
+    "fuse": ("", lambda _: Fuse()),
+    "overlap": ("sparse_data_dist", lambda text: Overlap(_choice(*_PHASES)(text))),
+    "network": ("efa_p5", lambda text: FasterNetwork(_network(text))),
+    "batch": ("2", lambda text: LargerBatch(_factor(text))),
+}
+
+
+def parse_edit(text: str) -> Edit:
+    """Read ``name`` or ``name=value``.
+
+    Raises:
+        UsageError: Unknown name, or a value the edit cannot take.
+
+    """
+    name, _, value = text.partition("=")
+    if name not in EDITS:
+        raise UsageError(
+            f"there is no edit {name!r}.", what_to_do="Choose from: " + ", ".join(sorted(EDITS)) + "."
+        )
+    example, make = EDITS[name]
+    if bool(value) != bool(example):
+        written = f"{name}={example}" if example else name
+        raise UsageError(f"edit {text!r} is incomplete or has too much.", what_to_do=f"Write {written}.")
+    try:
+        return make(value)
+    except ValueError as error:
+        raise UsageError(f"edit {text!r}: the value must be {error}.") from None

@@ -1,0 +1,68 @@
+"""What becomes of the step time when edits are applied."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from traceinsight.replay.edits.edit import Edit
+from traceinsight.replay.facts import Facts
+from traceinsight.replay.graph import Graph
+from traceinsight.replay.prepared import Prepared
+from traceinsight.replay.solve import finish_ns, replay
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Step time after the edits, ns. ``low`` is the most and ``high`` the least that may be gained.
+
+    The interval carries the replay's residual and each edit's own uncertainty, both relative to the change.
+    """
+
+    edits: tuple[str, ...]
+    before_ns: float
+    low_ns: float
+    expected_ns: float
+    high_ns: float
+
+
+class Bench:
+    """A run on the bench: apply edits one after another and read off the step time.
+
+    Gains are never added: each edit is applied to the graph that the ones before have left.
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        self._prepared = prepared
+        self._finish_ns = _total_finish_ns(prepared.graphs)
+
+    def predict(self, edits: Sequence[Edit]) -> Prediction:
+        """The step time with all these edits, in this order.
+
+        Raises:
+            NotApplicableError: If one of them means nothing for this run.
+
+        """
+        graphs = self._prepared.graphs
+        spread = 0.0
+        before = self._finish_ns
+        for edit in edits:
+            graphs = tuple(edit.apply(graph, Facts(self._prepared.trace_set, graph)) for graph in graphs)
+            after = _total_finish_ns(graphs)
+            spread += abs(before - after) * edit.uncertainty
+            before = after
+        scale = self._prepared.step_ns / self._finish_ns if self._finish_ns else 1.0
+        change = abs(self._finish_ns - before)
+        spread = (spread + change * self._prepared.residual.worst_share) * scale
+        expected = before * scale
+        return Prediction(
+            edits=tuple(edit.text for edit in edits),
+            before_ns=self._prepared.step_ns,
+            low_ns=max(expected - spread, 0.0),
+            expected_ns=expected,
+            high_ns=expected + spread,
+        )
+
+
+def _total_finish_ns(graphs: Sequence[Graph]) -> float:
+    return sum(finish_ns(graph, replay(graph)) for graph in graphs)

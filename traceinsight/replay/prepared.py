@@ -1,0 +1,106 @@
+"""A run made ready for prediction: its graphs, its measured step time, and how well the graphs explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from traceinsight.base.statistics import median
+from traceinsight.replay.build import build_graph
+from traceinsight.replay.graph import Graph
+from traceinsight.replay.solve import Times, replay
+from traceinsight.replay.stretch import stretches
+from traceinsight.trace.activity import Activity
+from traceinsight.trace.trace_set import TraceSet
+
+MAX_RESIDUAL_SHARE = 0.05
+"""Above this share of the step nothing is predicted: the graph misses what the step time depends on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """How far a replay from causes alone is from the measured steps, as share of the step.
+
+    Delays that nothing in the graph explains are left out of that replay, so this cannot be zero by
+    construction. ``worst_step`` is a step number.
+    """
+
+    share: float
+    worst_share: float
+    worst_step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One run, ready to be edited. ``step_ns`` is the measured median step window."""
+
+    trace_set: TraceSet
+    graphs: tuple[Graph, ...]
+    step_ns: float
+    residual: Residual
+
+
+@dataclass(frozen=True, slots=True)
+class Unpredictable:
+    """Why nothing is predicted for this run; the residual is None where no replay was possible."""
+
+    reason: str
+    residual: Residual | None
+
+
+def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared | Unpredictable:
+    """Build the graphs of a run and judge them."""
+    unrecorded = [trace.rank for trace in trace_set.ranks if not trace.device_recorded]
+    if unrecorded:
+        return Unpredictable("the device of some ranks was not recorded", None)
+    runs = [run for run in stretches(trace_set) if run.steps]
+    if not runs or trace_set.step_source != "ProfilerStep":
+        return Unpredictable("no marked step was captured on all ranks", None)
+    graphs = tuple(build_graph(trace_set, activity, run) for run in runs)
+    windows = [
+        step.window_ns[1] - step.window_ns[0]
+        for trace in trace_set.ranks
+        for step in trace.steps.steps
+        if step.number in trace_set.steps
+    ]
+    residual = _residual(graphs)
+    if residual.share > MAX_RESIDUAL_SHARE:
+        return Unpredictable(
+            f"causes explain the step time only to {residual.share:.1%} (limit {MAX_RESIDUAL_SHARE:.0%})",
+            residual,
+        )
+    return Prepared(trace_set, graphs, median(windows), residual)
+
+
+def _residual(graphs: tuple[Graph, ...]) -> Residual:
+    shares: dict[int, float] = {}
+    for graph in graphs:
+        caused = graph.with_lags(graph.edges.lag_ns - graph.edges.unexplained_ns)
+        shares |= _step_errors(graph, replay(caused))
+    if not shares:
+        return Residual(0.0, 0.0, None)
+    worst = max(shares, key=lambda step: shares[step])
+    return Residual(median(list(shares.values())), shares[worst], worst)
+
+
+def _step_errors(graph: Graph, start_ns: Times) -> dict[int, float]:
+    """Per step: how far its replayed length is from the measured one, as share of the latter.
+
+    A step's length counts from the end of the previous step's last work (or the beginning) to its own.
+    """
+    errors = {}
+    measured_before, replayed_before = 0.0, 0.0
+    for step in graph.steps:
+        members = np.flatnonzero(graph.nodes.step == step)
+        if not len(members):
+            continue
+        work = graph.nodes.duration_ns[members]
+        measured = float((graph.nodes.measured_ns[members] + work).max())
+        replayed = float((start_ns[members] + work).max())
+        length = measured - measured_before
+        if length > 0:
+            errors[step] = abs((replayed - replayed_before) - length) / length
+        measured_before, replayed_before = measured, replayed
+    return errors

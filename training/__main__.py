@@ -51,6 +51,7 @@ def _run_rank(config: Config, folder: Path) -> None:
     import torch  # noqa: PLC0415
     import torch.distributed as dist  # noqa: PLC0415
 
+    from training.checkpoint import CheckpointError  # noqa: PLC0415
     from training.loop import train  # noqa: PLC0415
 
     _quiet_known_warnings()
@@ -59,8 +60,10 @@ def _run_rank(config: Config, folder: Path) -> None:
     try:
         losses = train(config, folder)
         if dist.get_rank() == 0:
-            change = f"loss {losses[0]:.4f} -> {losses[-1]:.4f}"
+            change = f"loss {losses[0]:.4f} -> {losses[-1]:.4f}" if losses else "nothing left to do"
             print(f"{config.name}: {len(losses)} steps, {change}, traces in {folder}")
+    except CheckpointError as error:  # raised by all ranks alike; one of them says so
+        sys.exit(f"error: {error}" if dist.get_rank() == 0 else 1)
     finally:
         dist.destroy_process_group()
 

@@ -131,6 +131,30 @@ class LoopConfig:
 
 
 @dataclass(frozen=True)
+class CheckpointConfig:
+    """Where the state of the run is kept, and how often."""
+
+    folder: str = ""
+    """Shared by all ranks. Empty: nothing is saved, and SIGTERM ends the run at once."""
+    every: int = 0
+    """Steps between two checkpoints; 0 saves on SIGTERM and after the last step only."""
+    keep: int = 3
+    """Newest checkpoints that are kept."""
+    start_from: str = ""
+    """A checkpoint whose state a fresh run begins with, e.g. for fine-tuning."""
+
+    def __post_init__(self) -> None:
+        _require(self.every >= 0, "checkpoint.every", self.every, "0 or more steps")
+        _require(self.keep >= 1, "checkpoint.keep", self.keep, "at least 1")
+        _require(
+            bool(self.folder) or not self.every,
+            "checkpoint.every",
+            self.every,
+            "0 unless checkpoint.folder is set (set the folder first)",
+        )
+
+
+@dataclass(frozen=True)
 class Config:
     """One run."""
 
@@ -142,6 +166,7 @@ class Config:
     emulation: EmulationConfig = field(default_factory=EmulationConfig)
     fault: FaultConfig = field(default_factory=FaultConfig)
     loop: LoopConfig = field(default_factory=LoopConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
         _require(self.world_size >= 1, "world_size", self.world_size, "at least 1")

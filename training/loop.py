@@ -5,14 +5,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 from torch.profiler import record_function
+from torchrec.distributed import DistributedModelParallel
+from torchrec.optim.keyed import CombinedOptimizer
 
 from traceinsight.capture import Capture
+from training.checkpoint import Checkpointer
 from training.config import Config
 from training.data import Batch, ClickStream
 from training.faults import ground_truth, make_fault
@@ -26,23 +30,26 @@ def train(config: Config, traces: Path) -> list[float]:
     fault = make_fault(config.fault, rank)
     model, optimizer = build(config, fault, device)
     model.train()
-    stream = iter(ClickStream(config, rank))
+    stream = ClickStream(config, rank)
     losses: list[float] = []
 
-    with Capture(
-        traces,
-        wait=config.loop.wait,
-        warmup=config.loop.warmup,
-        active=config.loop.active,
-        run_id=config.name,
-        batch_per_rank=config.data.batch_per_rank,
-        tables=table_configs(config),
-        mean_ids=config.data.pooling,
-        plan=model.plan,
-    ) as recording:
-        for _ in range(config.loop.steps):
+    with (
+        checkpointer(config, model, optimizer) as keeper,
+        Capture(
+            traces,
+            wait=config.loop.wait,
+            warmup=config.loop.warmup,
+            active=config.loop.active,
+            run_id=config.name,
+            batch_per_rank=config.data.batch_per_rank,
+            tables=table_configs(config),
+            mean_ids=config.data.pooling,
+            plan=model.plan,
+        ) as recording,
+    ):
+        for step in range(keeper.resume(), config.loop.steps):
             with record_function("## load_batch ##"):
-                batch = next(stream)
+                batch = stream.batch(step)
             with record_function("## copy_batch_to_gpu ##"):
                 batch = batch.to(device, non_blocking=True)
             with record_function("## zero_grad ##"):
@@ -55,8 +62,27 @@ def train(config: Config, traces: Path) -> list[float]:
                 optimizer.step()
             losses.append(loss.item())
             recording.step(loss=losses[-1], normalized_entropy=normalized_entropy(losses[-1], batch))
+            if keeper.after_step(step + 1):
+                break
         recording.record("faults", ground_truth(config.fault, gather(fault.measured_ms)))
     return losses
+
+
+def checkpointer(
+    config: Config, model: DistributedModelParallel, optimizer: CombinedOptimizer
+) -> Checkpointer:
+    """Return what saves and restores this run, as ``config.checkpoint`` says."""
+    wanted = config.checkpoint
+    return Checkpointer(
+        model,
+        optimizer,
+        folder=Path(wanted.folder) if wanted.folder else None,
+        every=wanted.every,
+        keep=wanted.keep,
+        last_step=config.loop.steps,
+        start_from=Path(wanted.start_from) if wanted.start_from else None,
+        about={"config": dataclasses.asdict(config)},
+    )
 
 
 def normalized_entropy(loss: float, batch: Batch) -> float | None:

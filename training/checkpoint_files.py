@@ -1,0 +1,140 @@
+"""The folder of checkpoints: complete ones have a name, anything else is rubbish of a killed run.
+
+A checkpoint is written under a hidden name, checked in by a list of its files with their checksums, and only
+then renamed. Renaming is atomic, so a reader sees a whole checkpoint or none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CARD = "checkpoint.json"
+"""Step, world size, configuration and the files with bytes and CRC-32: written last."""
+SCHEMA_VERSION = 1
+_PREFIX = "step-"
+_TEMPORARY = ".saving-"
+_DOOMED = ".deleting-"
+_CHUNK_BYTES = 1 << 24
+
+
+@dataclass(frozen=True)
+class FileFacts:
+    """Length and CRC-32 of a file."""
+
+    size_bytes: int
+    crc32: int
+
+
+def measure(path: Path) -> FileFacts:
+    """Read a file to its end; raises OSError."""
+    size, crc = 0, 0
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            size, crc = size + len(chunk), zlib.crc32(chunk, crc)
+    return FileFacts(size, crc)
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Return the published checkpoints, newest (highest step) first."""
+    found = [path for path in folder.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdigit()]
+    return sorted(found, key=step_of, reverse=True)
+
+
+def step_of(checkpoint: Path) -> int:
+    """Return how many steps were done when it was saved."""
+    return int(checkpoint.name.removeprefix(_PREFIX))
+
+
+def published(folder: Path, step: int) -> Path:
+    """Return the path of the checkpoint of ``step`` (twelve digits, so that a listing sorts)."""
+    return folder / f"{_PREFIX}{step:012d}"
+
+
+def prepare(folder: Path, step: int) -> Path:
+    """Return an empty folder to write the checkpoint of ``step`` into; rubbish of killed runs is removed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for rubbish in [*folder.glob(f"{_TEMPORARY}*"), *folder.glob(f"{_DOOMED}*")]:
+        shutil.rmtree(rubbish, ignore_errors=True)
+    temporary = folder / f"{_TEMPORARY}{step:012d}"
+    temporary.mkdir()
+    return temporary
+
+
+def abandon(temporary: Path) -> None:
+    """Remove an unfinished checkpoint, as far as possible: its disk may be the broken part."""
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+def publish(temporary: Path, folder: Path, step: int, card: dict[str, Any]) -> Path:
+    """Write the card, make everything durable, and give the checkpoint its name; raises OSError."""
+    text = json.dumps({"schema_version": SCHEMA_VERSION, "step": step, **card}, indent=1)
+    with (temporary / CARD).open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    _sync_folder(temporary)
+    final = published(folder, step)
+    if final.exists():  # saved by a run that went further and was then resumed from before
+        _remove(final)
+    temporary.rename(final)
+    _sync_folder(folder)
+    return final
+
+
+def prune(folder: Path, keep: int) -> None:
+    """Remove all but the newest ``keep`` checkpoints."""
+    for old in checkpoints(folder)[keep:]:
+        with contextlib.suppress(OSError):  # one too many does no harm, and the new one is published
+            _remove(old)
+
+
+def _remove(checkpoint: Path) -> None:
+    # Renamed first: a kill in the middle must not leave half a checkpoint under a good name.
+    doomed = checkpoint.with_name(f"{_DOOMED}{checkpoint.name}")
+    checkpoint.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make names in ``folder`` durable, where the system can do that."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError:
+        pass  # some network file systems refuse to sync a folder; their renames are durable or nothing is
+    finally:
+        os.close(descriptor)
+
+
+def read_card(checkpoint: Path) -> dict[str, Any]:
+    """Return the card; raises ValueError saying what is wrong with it."""
+    try:
+        card = json.loads((checkpoint / CARD).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ValueError(f"its {CARD} cannot be read: {error}") from None
+    if not isinstance(card, dict) or not isinstance(card.get("files"), dict):
+        raise ValueError(f"its {CARD} does not list any files")
+    if card.get("schema_version") != SCHEMA_VERSION:
+        raise ValueError(f"its format is {card.get('schema_version')}, this program reads {SCHEMA_VERSION}")
+    return card
+
+
+def damage(checkpoint: Path, files: dict[str, Any]) -> str | None:
+    """Return what is wrong with the first damaged one of ``files`` (as in the card), or None."""
+    for name, facts in files.items():
+        try:
+            found = measure(checkpoint / name)
+        except OSError as error:
+            return f"{name} cannot be read: {error.strerror}"
+        if found.size_bytes != facts["bytes"]:
+            return f"{name} has {found.size_bytes} bytes instead of {facts['bytes']}"
+        if found.crc32 != facts["crc32"]:
+            return f"{name} has another checksum than when it was saved"
+    return None

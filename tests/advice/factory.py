@@ -1,0 +1,88 @@
+"""Measurements from the few numbers a case states.
+
+Durations are us of a step of 1000 us, so that 50 reads as 5 % of the step. A number stands for every rank, a
+list gives one per rank; what no part takes is compute.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from traceinsight.advice.measurements import CaptureFacts, Measurements
+from traceinsight.diagnosis import CommunicationRow, NanosecondRange, Partition, Run, Straggler
+
+US = 1_000
+STEP_US = 1000
+_PARTS = {
+    "transfer": "exposed_comm_transfer_ns",
+    "wait": "exposed_comm_wait_ns",
+    "unsplit": "exposed_comm_unsplit_ns",
+    "copy": "exposed_copy_ns",
+}
+_FULL = {
+    "host_recorded": True,
+    "launches_recorded": True,
+    "step_marks": True,
+    "input_marks": True,
+}
+
+
+def measurements(case: Mapping[str, Any]) -> Measurements:
+    """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture."""
+    ranks, steps = case.get("captured", 4), case.get("steps", 3)
+    capture = dict(case.get("capture", {}))
+    recorded = capture.pop("device_recorded", list(range(ranks)))
+    return Measurements(
+        run=_run(case, ranks, steps),
+        partition=[_row(case, rank, step) for rank in recorded for step in range(steps)],
+        communication=[_kind(row) for row in case.get("communication", [])],
+        stragglers=[_straggler(row, steps) for row in case.get("stragglers", [])],
+        stragglers_not_judged=case.get("stragglers_not_judged"),
+        capture=CaptureFacts(device_recorded=frozenset(recorded), captured_steps=steps, **(_FULL | capture)),
+        device_word="GPU",
+    )
+
+
+def _run(case: Mapping[str, Any], ranks: int, steps: int) -> Run:
+    missing = case.get("missing", 0)
+    return Run(
+        world_size=ranks + missing, ranks=list(range(ranks)),
+        missing_ranks=list(range(ranks, ranks + missing)), device="GPU", backend="nccl",
+        steps=list(range(steps)), dropped_steps=[], other_runs=[],
+        step_source=case.get("step_source", "ProfilerStep"), files=[],
+        quantized_comms=case.get("quantized", []),
+    )  # fmt: skip
+
+
+def _of(value: float | list[float], rank: int) -> int:
+    return round((value[rank] if isinstance(value, list) else value) * US)
+
+
+def _row(case: Mapping[str, Any], rank: int, step: int) -> Partition:
+    parts = {_PARTS[name]: _of(value, rank) for name, value in case.get("parts", {}).items()}
+    parts = dict.fromkeys(_PARTS.values(), 0) | parts
+    causes = {cause: _of(value, rank) for cause, value in case.get("idle", {}).items()}
+    idle = sum(causes.values())
+    return Partition(
+        rank=rank, step=step, window_ns=STEP_US * US, idle_ns=idle, idle_by_cause_ns=causes,
+        compute_ns=STEP_US * US - idle - sum(parts.values()), **parts,
+    )  # fmt: skip
+
+
+def _kind(row: Mapping[str, Any]) -> CommunicationRow:
+    ns = {name: _of(row.get(name, 0), 0) for name in ("transfer", "wait", "unsplit")}
+    exposed = sum(ns.values())
+    return CommunicationRow(
+        op=row.get("op", "all_to_all"), label=row.get("label"), phase=row.get("phase", "forward"),
+        count_per_step=1.0, bytes_per_step=row.get("bytes"), dtype=None, busy_ns=exposed, exposed_ns=exposed,
+        exposed_transfer_ns=ns["transfer"], exposed_wait_ns=ns["wait"], exposed_unsplit_ns=ns["unsplit"],
+        exposed_share=exposed / (STEP_US * US), bus_gbps=row.get("bus_gbps"),
+    )  # fmt: skip
+
+
+def _straggler(row: Mapping[str, Any], steps: int) -> Straggler:
+    late = _of(row["lateness"], 0)
+    return Straggler(
+        ranks=row["ranks"], last_share=0.9, lateness_ns=NanosecondRange(low=late, expected=late, high=late),
+        ceiling_ns=_of(row["ceiling"], 0), cause=row.get("cause", "compute"), confidence="high",
+        persistence="persistent", steps_late=steps, steps_judged=steps, behind_median_ns=late, detail="So.",
+    )  # fmt: skip

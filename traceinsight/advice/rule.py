@@ -77,5 +77,7 @@ def share_evidence(metric: str, share: float, where: str) -> Evidence:
 
 
 def percent(share: float) -> str:
-    """For titles: whole percent, one decimal below ten."""
+    """For titles: whole percent, one decimal below ten; what is there but tiny is not called zero."""
+    if 0 < share < 0.0005:
+        return "<0.1%"
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"

@@ -28,7 +28,7 @@ def phases(trace_set: TraceSet, activity: Mapping[int, Activity]) -> list[PhaseR
 
 def _rank_phases(trace: RankTrace, activity: Activity, numbers: tuple[int, ...]) -> list[PhaseRow]:
     host = _host_spans(trace)
-    device = _device_spans(trace)
+    device = _device_spans(trace) if trace.has_gpu else _cpu_spans(trace, activity, host)
     rows = []
     for number in numbers:
         step = trace.step(number)
@@ -73,7 +73,7 @@ _KINDS = ("compute", "comm", "copy")
 
 
 def _device_spans(trace: RankTrace) -> dict[tuple[str, Phase], Spans]:
-    """Device work by kind and launching phase. On CPU ranks only collectives are device work here."""
+    """A GPU's work by kind and launching phase."""
     found: dict[tuple[str, Phase], Spans] = defaultdict(lambda: intervals.EMPTY)
     communication = communication_kernels(trace.recording)
     kernels = trace.recording.of_kind(EventKind.KERNEL)
@@ -85,9 +85,24 @@ def _device_spans(trace: RankTrace) -> dict[tuple[str, Phase], Spans]:
         for phase, members in _by_phase(trace, chosen).items():
             found[kind, phase] = _spans(trace, members)
     for phase in PHASES:
-        parts = [part.event for part in trace.collectives if part.phase == phase]
-        found["comm", phase] = _spans(trace, np.array(parts, dtype=np.int64))
+        found["comm", phase] = _collective_spans(trace, phase)
     return found
+
+
+def _cpu_spans(
+    trace: RankTrace, activity: Activity, host: Mapping[Phase, Spans]
+) -> dict[tuple[str, Phase], Spans]:
+    """A CPU rank computes in the phase that its main thread is in."""
+    found: dict[tuple[str, Phase], Spans] = defaultdict(lambda: intervals.EMPTY)
+    for phase in PHASES:
+        found["compute", phase] = intervals.intersect(activity.compute, host[phase])
+        found["comm", phase] = _collective_spans(trace, phase)
+    return found
+
+
+def _collective_spans(trace: RankTrace, phase: Phase) -> Spans:
+    parts = [part.event for part in trace.collectives if part.phase == phase]
+    return _spans(trace, np.array(parts, dtype=np.int64))
 
 
 def _by_phase(trace: RankTrace, chosen: Int64) -> dict[Phase, Int64]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from traceinsight.base.errors import UsageError
+from traceinsight.base.errors import UnreadableInputError, UsageError
 from traceinsight.reading.bytestream import ZIP_MAGIC
 from traceinsight.reading.limits import LIMITS
 
@@ -85,6 +85,7 @@ def find_sources(paths: str | Path | Sequence[str | Path]) -> list[Source]:
 
     Raises:
         UsageError: A path or pattern matches nothing.
+        UnreadableInputError: A folder holds nothing that could be a trace.
 
     """
     named = [paths] if isinstance(paths, str | Path) else list(paths)
@@ -117,7 +118,7 @@ def _expand_local(path: str) -> list[Source]:
     if os.path.isdir(expanded):  # noqa: PTH112
         found = [Source(name, size=_size(name)) for name in _walk(expanded)]
         if not found:
-            raise UsageError(
+            raise UnreadableInputError(
                 "holds no .json, .json.gz or .zip file.",
                 where=path,
                 what_to_do="Name the folder with the traces.",

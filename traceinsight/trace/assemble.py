@@ -13,6 +13,7 @@ from traceinsight.trace.annotations import AnnotationIndex
 from traceinsight.trace.clocks import ClockOffset, Meeting, estimate_offsets
 from traceinsight.trace.collectives import find_collectives, launches_device_work
 from traceinsight.trace.launches import launch_of_gpu_events
+from traceinsight.trace.lost_work import lost_shares
 from traceinsight.trace.matching import Match, match_collectives
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import Recording
@@ -30,7 +31,14 @@ def derive_rank(recording: Recording, rank: int) -> RankTrace:
     steps = find_steps(recording, launch)
     collectives = find_collectives(recording, launch, annotations, steps)
     return RankTrace(
-        rank, recording, launch, launches_device_work(recording), annotations, steps, collectives
+        rank=rank,
+        recording=recording,
+        launch=launch,
+        drives_accelerator=launches_device_work(recording),
+        lost_shares=lost_shares(recording, launch, steps),
+        annotations=annotations,
+        steps=steps,
+        collectives=collectives,
     )
 
 

@@ -36,17 +36,23 @@ class RankCollective:
     dtype: str | None
 
 
+USABLE_LOST_SHARE = 0.5
+"""A rank that lost more than half of its work in every step says nothing about its GPU."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankTrace:
     """A recording with its launches, steps and collectives.
 
     ``launch`` has shape (n_events,): the runtime call behind each GPU event, ``MISSING`` elsewhere.
+    ``lost_shares`` gives the share of lost GPU work per step, in the order of ``steps.steps``.
     """
 
     rank: int
     recording: Recording
     launch: Int64
     drives_accelerator: bool
+    lost_shares: tuple[float, ...]
     annotations: AnnotationIndex
     steps: Steps
     collectives: tuple[RankCollective, ...]
@@ -58,8 +64,10 @@ class RankTrace:
 
     @property
     def device_recorded(self) -> bool:
-        """Whether what computes was recorded: the GPU, or the CPU of a job that uses none."""
-        return self.has_gpu or not self.drives_accelerator
+        """Whether what computes was recorded: most of the GPU's work in some step, or a job's CPU."""
+        if not self.has_gpu:
+            return not self.drives_accelerator
+        return min(self.lost_shares, default=0.0) <= USABLE_LOST_SHARE
 
     def step(self, number: int) -> Step | None:
         """The step of that number, or None if this rank did not capture it."""

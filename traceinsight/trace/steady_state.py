@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from traceinsight.base.notes import DataNote
 from traceinsight.base.statistics import median
 from traceinsight.trace.rank_trace import RankTrace
-from traceinsight.trace.recording import EventKind
 from traceinsight.trace.trace_set import DroppedStepNote
 
 SLOW_STEP_FACTOR = 2.0
@@ -26,9 +23,10 @@ def steady_steps(
     traces: Sequence[RankTrace],
 ) -> tuple[tuple[int, ...], tuple[DroppedStepNote, ...], tuple[DataNote, ...]]:
     """The step numbers to analyse, the dropped ones with reasons, and notes on steps that had to stay."""
-    durations = _durations_ns(traces)
+    usable = [trace for trace in traces if trace.device_recorded] or traces
+    durations = _durations_ns(usable)
     dropped = _outliers(durations)
-    lost = {number: share for number in durations if (share := _lost_share(traces, number)) > 0}
+    lost = {number: share for number in durations if (share := _lost_share(usable, number)) > 0}
     for number, share in lost.items():
         if share > LOST_KERNEL_SHARE and number not in dropped:
             dropped[number] = f"{share:.0%} of its launches have no GPU event (the profiler lost them)"
@@ -74,22 +72,11 @@ def _outliers(durations: dict[int, float]) -> dict[int, str]:
 
 
 def _lost_share(traces: Sequence[RankTrace], number: int) -> float:
-    """The worst rank's share of kernel launches in the step that no GPU event answers."""
-    worst = 0.0
-    for trace in traces:
-        if not trace.has_gpu:
-            continue
-        index = next((at for at, step in enumerate(trace.steps.steps) if step.number == number), None)
-        if index is None:
-            continue
-        recording = trace.recording
-        runtime = recording.of_kind(EventKind.RUNTIME)
-        runtime = runtime[trace.steps.of_event[runtime] == index]
-        launches = recording.named(runtime, _launches_kernel)
-        if len(launches):
-            worst = max(worst, 1 - float(np.isin(launches, trace.launch).mean()))
-    return worst
-
-
-def _launches_kernel(name: str) -> bool:
-    return "LaunchKernel" in name or "ModuleLaunch" in name
+    """The worst rank's share of lost work in the step."""
+    shares = [
+        trace.lost_shares[index]
+        for trace in traces
+        for index, step in enumerate(trace.steps.steps)
+        if step.number == number
+    ]
+    return max(shares, default=0.0)

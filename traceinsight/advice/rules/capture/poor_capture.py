@@ -75,7 +75,7 @@ def _no_device(measurements: Measurements) -> _Problem | None:
     if recorded == len(measurements.run.ranks):
         return None
     return _Problem(
-        "no GPU activity was recorded" if not recorded else "some ranks recorded no GPU activity",
+        "no usable GPU activity was recorded" if not recorded else "the GPU of some ranks was not recorded",
         "Profile with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA].",
         _count("ranks_with_device", recorded, f"of {len(measurements.run.ranks)} ranks read"),
     )

@@ -14,13 +14,11 @@ Remedy
 How the gain is predicted
     A ceiling: the exposed transfer time of all exchanges together. No remedy removes all of it.
 When this is wrong
-    When peers were not captured, waiting cannot be told from transfer: the number then holds both and
-    confidence is low.
+    When peers were not captured, waiting cannot be told from transfer: the rule then says nothing rather
+    than blame the network for a late rank.
 """
 
 from __future__ import annotations
-
-from typing import Literal
 
 from traceinsight.advice.measurements import Measurements, range_over_ranks
 from traceinsight.advice.rule import (
@@ -59,25 +57,25 @@ def judge(measurements: Measurements) -> Outcome:
     transfer_ns = sum(row.exposed_transfer_ns for row in rows)
     unsplit_ns = sum(row.exposed_unsplit_ns for row in rows)
     if measurements.share(transfer_ns) >= MIN_SHARE:
-        return Found([_finding(measurements, rows, transfer_ns, split=True)])
-    if measurements.share(transfer_ns + unsplit_ns) >= MIN_SHARE:
-        return Found([_finding(measurements, rows, transfer_ns + unsplit_ns, split=False)])
-    share = measurements.share(transfer_ns)
+        return Found([_finding(measurements, rows, transfer_ns)])
+    share = measurements.share(transfer_ns + unsplit_ns)
+    if share >= MIN_SHARE:
+        return NotApplicable(
+            f"{percent(share)} of the step is exposed all-to-all, but it may be waiting for a late rank: "
+            "other ranks' part of it is missing",
+            "Capture the same steps on all ranks.",
+        )
     return Clean(f"exposed all-to-all transfer is {percent(share)} of the step, below {percent(MIN_SHARE)}")
 
 
-def _finding(
-    measurements: Measurements, rows: list[CommunicationRow], exposed_ns: int, *, split: bool
-) -> Finding:
+def _finding(measurements: Measurements, rows: list[CommunicationRow], exposed_ns: int) -> Finding:
     share = measurements.share(exposed_ns)
-    word = "transfer" if split else "transfer or waiting, which absent ranks keep from being told apart,"
-    whole: Literal["high", "medium"] = "high" if len(measurements.run.steps) > 1 else "medium"
     return Finding(
         rule=RULE.id,
         severity=severity_of(share),
-        confidence=whole if split else "low",
+        confidence="high" if len(measurements.run.steps) > 1 else "medium",
         title=(
-            f"The embedding exchange (all-to-all) is exposed: {percent(share)} of the step is {word} "
+            f"The embedding exchange (all-to-all) is exposed: {percent(share)} of the step is transfer "
             "with nothing computing"
         ),
         ranks=list(measurements.run.ranks),
@@ -96,11 +94,10 @@ def _finding(
 
 
 def _freed(measurements: Measurements, total_ns: int) -> NanosecondRange:
-    """The all-to-all's part of each rank's exposed transfer, least and largest rank as bounds."""
-    per_rank = measurements.per_rank(lambda row: row.exposed_comm_transfer_ns + row.exposed_comm_unsplit_ns)
-    spread = range_over_ranks(per_rank)
+    """The all-to-all's exposed transfer; the ranks with least and most exposed transfer as bounds."""
+    spread = range_over_ranks(measurements.per_rank(lambda row: row.exposed_comm_transfer_ns))
     return NanosecondRange(
-        low=min(spread.low, total_ns), expected=total_ns, high=max(min(spread.high, 2 * total_ns), total_ns)
+        low=min(spread.low, total_ns), expected=total_ns, high=max(spread.high, total_ns)
     )
 
 
@@ -108,7 +105,7 @@ def _kinds(measurements: Measurements, rows: list[CommunicationRow]) -> list[Evi
     evidence = []
     for row in rows[:_MAX_KINDS]:
         name = row.label or f"all-to-all in {row.phase}"
-        exposed = row.exposed_transfer_ns + row.exposed_unsplit_ns
+        exposed = row.exposed_transfer_ns
         if measurements.share(exposed) < _MIN_KIND_SHARE:
             continue
         evidence.append(

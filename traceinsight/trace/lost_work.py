@@ -1,0 +1,33 @@
+"""How much of a step's GPU work the profiler, or a cut file, has lost."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from traceinsight.trace.recording import EventKind, Int64, Recording
+from traceinsight.trace.steps import Steps
+
+_CUT_FILE = "truncated-file"  # the reader's note on a file that stops in the middle
+
+
+def lost_shares(recording: Recording, launch: Int64, steps: Steps) -> tuple[float, ...]:
+    """Per step: the share of kernel launches that no GPU event answers (0..1); all 0 without GPU work.
+
+    A step of a cut file without a single recorded launch counts as lost: files hold operators first,
+    launches and kernels later.
+    """
+    if not recording.has_gpu_work:
+        return (0.0,) * len(steps.steps)
+    cut = any(note.code == _CUT_FILE for note in recording.notes)
+    launches = recording.named(recording.of_kind(EventKind.RUNTIME), _launches_kernel)
+    step = steps.of_event[launches]
+    answered = np.isin(launches, launch)
+    shares = []
+    for index in range(len(steps.steps)):
+        mine = answered[step == index]
+        shares.append(1 - float(mine.mean()) if len(mine) else float(cut))
+    return tuple(shares)
+
+
+def _launches_kernel(name: str) -> bool:
+    return "LaunchKernel" in name or "ModuleLaunch" in name

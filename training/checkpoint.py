@@ -17,6 +17,7 @@ from typing import Any, Self
 import torch
 import torch.distributed as dist
 import torchrec
+from torch.profiler import record_function
 
 from training import checkpoint_files as files
 from training.checkpoint_blocks import CheckpointError
@@ -87,7 +88,8 @@ class Checkpointer:
         assert self._folder is not None
         began = time.perf_counter()
         try:
-            final = self._write(self._folder, step)
+            with record_function("## checkpoint ##"):
+                final = self._write(self._folder, step)
         except CheckpointError as error:
             self._say(f"could not save step {step} in {self._folder} ({error}); training goes on without it")
             return None

@@ -12,6 +12,7 @@ from training.config import (
     FaultConfig,
     LoopConfig,
     ModelConfig,
+    ShardingConfig,
     settable_fields,
     with_setting,
 )
@@ -25,15 +26,15 @@ from training.recipes import HEALTHY_4RANK, LATE_RANK_4RANK, RECIPES, recipe
         (lambda: ModelConfig(tables=0), r"model\.tables = 0 .* at least 1"),
         (lambda: ModelConfig(hidden=()), r"model\.hidden = \(\) .* one or more widths"),
         (
-            lambda: ModelConfig(sharding="diagonal"),
-            r"model\.sharding = 'diagonal' .* table_wise, column_wise",
+            lambda: ShardingConfig(kind="diagonal"),
+            r"sharding\.kind = 'diagonal' .* table_wise, column_wise, row_wise, planner, plan_file",
         ),
         (lambda: DataConfig(batch_per_rank=0), r"data\.batch_per_rank = 0 .* at least 1"),
         (lambda: DataConfig(zipf_exponent=-1.0), r"data\.zipf_exponent = -1\.0 .* between 0 and 4"),
         (lambda: EmulationConfig(forward_ms=-1.0), r"emulation\.forward_ms = -1\.0 .* 0 or more"),
         (lambda: FaultConfig(kind="tired"), r"fault\.kind = 'tired' .* one of none, late_rank"),
         (lambda: LoopConfig(active=0), r"loop\.active = 0 .* at least 1"),
-        (lambda: Config(name="a", world_size=2, device="tpu"), r"device = 'tpu' .* one of cpu"),
+        (lambda: Config(name="a", world_size=2, device="tpu"), r"device = 'tpu' .* one of cpu, cuda"),
         (
             lambda: Config(name="a", world_size=2, fault=FaultConfig(rank=2)),
             r"fault\.rank = 2 .* a rank of this run, 0 to 1",

@@ -38,7 +38,7 @@ def test_shapes_and_lengths() -> None:
 def hottest_share(exponent: float) -> float:
     """Share of lookups of table 0 that go to its most frequent id."""
     config = dataclasses.replace(CONFIG, data=dataclasses.replace(CONFIG.data, zipf_exponent=exponent))
-    ids = ClickStream(config, rank=0).batch(0).sparse["feature_0"].values()
+    ids = ClickStream(config, rank=0).batch(0).sparse["feature_table_0"].values()
     return ids.bincount().max().item() / ids.numel()
 
 
@@ -60,7 +60,7 @@ def test_labels_follow_the_planted_model() -> None:
     )
     stream = ClickStream(config, rank=0)
     batch = stream.batch(0)
-    scores = stream.planted_scores(0)[batch.sparse.values()]
+    scores = stream.planted_scores(0, batch.sparse.values())  # as many rows as ids: a row is an id
     high, low = batch.labels[scores > 1].mean().item(), batch.labels[scores < -1].mean().item()
     # sigmoid(-1 + 1.5) = 62 % against sigmoid(-1 - 1.5) = 8 % before the noise of the dense part.
     assert high - low > 0.3

@@ -1,0 +1,72 @@
+"""``python -m training --recipe NAME``: alone it starts all ranks here; under torchrun it is one rank."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from training.config import Config, ConfigError, from_toml, with_settings
+from training.launch import become
+from training.network import apply_preset
+from training.recipes import RECIPES, recipe
+
+
+def main(arguments: list[str]) -> int:
+    """Return the exit status: 0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite."""
+    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
+    parser.add_argument("--recipe", required=True, help=f"one of {', '.join(RECIPES)}")
+    parser.add_argument(
+        "--config", type=Path, help="TOML file with fields to change: a table per section, as in --set"
+    )
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="SECTION.FIELD=VALUE")
+    parser.add_argument(
+        "--traces", type=Path, default=Path("traces"), help="folder of the runs (default: traces)"
+    )
+    options = parser.parse_args(arguments)
+    try:
+        config = recipe(options.recipe)
+        if options.config:
+            config = from_toml(config, options.config)
+        config = with_settings(config, options.settings)
+        if "RANK" not in os.environ:
+            _check_one_machine(config)
+            become(config, arguments)
+        _check_world(config)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    apply_preset(config.network, os.environ)
+
+    # Imported here so that a wrong configuration is reported at once and not after seconds of importing.
+    from training.rank import run_rank  # noqa: PLC0415
+
+    return run_rank(config, options.traces / config.name)
+
+
+def _check_one_machine(config: Config) -> None:
+    if config.local_world_size < config.world_size:
+        raise ConfigError(
+            f"world_size = {config.world_size} needs {config.world_size // config.local_world_size} nodes: "
+            f"start it with torchrun --nnodes on each, or add --set world_size={config.local_world_size}"
+        )
+
+
+def _check_world(config: Config) -> None:
+    started = int(os.environ["WORLD_SIZE"])
+    if started != config.world_size:
+        raise ConfigError(
+            f"world_size = {config.world_size} is not allowed: {started} processes were started; "
+            f"start {config.world_size} or add --set world_size={started}"
+        )
+
+
+if __name__ == "__main__":
+    status = main(sys.argv[1:])
+    # A rank ends without tearing the interpreter down. DDP keeps gloo's threads alive beyond
+    # destroy_process_group (torch 2.13), and about one exit in twenty then aborts with "terminate called
+    # without an active exception", which turns a finished run into a failed one (pytorch/pytorch#190489).
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

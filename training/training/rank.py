@@ -1,0 +1,102 @@
+"""One rank from the process group to its exit status, and what it says when something goes wrong."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from training.config import Config, ConfigError
+from training.loop import train
+from training.metrics import LossNotFiniteError
+
+FAILED, WRONG_CONFIG, NOT_FINITE = 1, 2, 3
+
+
+def run_rank(config: Config, traces: Path) -> int:
+    """Train as the rank that the environment says; return the exit status."""
+    _quiet_known_warnings()
+    rank = int(os.environ["RANK"])
+    try:
+        _join(config)
+        state = train(config, traces)
+    except ConfigError as error:
+        return _say(rank, f"error: {error}", WRONG_CONFIG)
+    except LossNotFiniteError as error:
+        return _say(rank, f"error: {error}. Traces written so far are in {traces}", NOT_FINITE)
+    except (RuntimeError, OSError) as error:
+        if not _peer_is_gone(error):
+            raise
+        return _say(
+            rank,
+            f"error: rank {rank} stops because another rank is gone ({_first_line(error)}). Traces written "
+            f"so far are in {traces}; the first rank that failed says why",
+            FAILED,
+            every_rank=True,
+        )
+    if rank == 0:
+        curve = state.metrics.curve
+        ending = "stopped as asked after" if state.stop_agreed else "done:"
+        change = f"loss {curve[0].loss:.4f} -> {curve[-1].loss:.4f}" if curve else "no step made"
+        print(f"{config.name}: {ending} {state.step} steps, {change}, traces in {traces}")
+    dist.destroy_process_group()
+    return 0
+
+
+def _say(rank: int, message: str, status: int, *, every_rank: bool = False) -> int:
+    if rank == 0 or every_rank:
+        print(message, file=sys.stderr)
+    return status
+
+
+def _join(config: Config) -> None:
+    """Enter the default process group. Raises ConfigError when the rendezvous port is taken."""
+    backend = "gloo"
+    if config.device == "cuda":
+        if not torch.cuda.is_available():
+            raise ConfigError("device = 'cuda' is not allowed here: it must be cpu, there is no GPU")
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        backend = "nccl"
+    else:
+        torch.set_num_threads(1)
+    timeout = datetime.timedelta(seconds=config.loop.timeout_s)
+    try:
+        dist.init_process_group(backend, timeout=timeout)
+    except dist.DistNetworkError as error:
+        if "EADDRINUSE" not in str(error):
+            raise
+        address = f"{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+        raise ConfigError(
+            f"the port of {address} is in use: choose another (torchrun --master-port), or let torchrun "
+            "choose one (--rdzv-backend c10d --rdzv-endpoint HOST:0)"
+        ) from None
+
+
+def _peer_is_gone(error: Exception) -> bool:
+    words = ("Connection closed by peer", "Connection reset", "Broken pipe", "timed out", "Timed out")
+    return isinstance(error, dist.DistError) or any(word in str(error) for word in words)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _quiet_known_warnings() -> None:
+    """Silence what TorchRec and PyTorch say about each other's internals.
+
+    Once per rank it hides the run's own lines.
+    """
+    for name in ("torchrec", "torch.fx._symbolic_trace"):  # dry-run estimates; is_fx_tracing
+        logging.getLogger(name).setLevel(logging.ERROR)
+    warnings.filterwarnings(
+        "ignore", "HeuristicalStorageReservation", FutureWarning
+    )  # TorchRec's own default
+    warnings.filterwarnings(
+        "ignore", "`broadcast_buffers` is deprecated", FutureWarning
+    )  # TorchRec's call of DDP

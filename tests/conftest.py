@@ -6,8 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.builders import Job
+
+# No test may depend on how busy the machine is: examples have no deadline, and slow ones no complaint.
+settings.register_profile("traceinsight", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("traceinsight")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

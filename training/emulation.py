@@ -9,6 +9,7 @@ work.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,6 +21,13 @@ _LIBRARY.define("emulated_compute(Tensor anchor, float milliseconds) -> ()")
 @torch.library.impl(_LIBRARY, "emulated_compute", "CPU")
 def _sleep(_anchor: torch.Tensor, milliseconds: float) -> None:
     time.sleep(milliseconds / 1000)
+
+
+@torch.library.impl(_LIBRARY, "emulated_compute", "CUDA")
+def _spin(anchor: torch.Tensor, milliseconds: float) -> None:
+    # The clock of the specification; a GPU that runs slower or faster spins longer or shorter.
+    cycles_per_ms = torch.cuda.get_device_properties(anchor.device).clock_rate
+    torch.cuda._sleep(int(milliseconds * cycles_per_ms))
 
 
 def emulated_compute(anchor: torch.Tensor, milliseconds: float) -> None:
@@ -54,7 +62,31 @@ class EmulatedLayer(torch.nn.Module):
         self.forward_ms = forward_ms
         self.backward_ms = backward_ms
 
+    @torch.compiler.disable  # a compiler may drop an operator that returns nothing
     def forward(self, value: torch.Tensor) -> torch.Tensor:
         """Return ``value`` unchanged."""
         result: torch.Tensor = _EmulatedLayer.apply(value, self.forward_ms, self.backward_ms)
         return result
+
+
+def emulate_lookups(
+    model: torch.nn.Module, us_per_1k_ids: float, on_lookup: Callable[[float], object]
+) -> None:
+    """Let every lookup of the sharded tables in ``model`` take time by the ids this rank looks up.
+
+    What makes the owner of a hot partition slow on a GPU is memory traffic by ids; on a CPU that shares its
+    cores with other ranks the same traffic shows the machine. ``on_lookup`` learns the milliseconds.
+    """
+    if us_per_1k_ids == 0:
+        return
+
+    def occupy(_lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+        features = arguments[0]
+        begin = time.perf_counter()
+        emulated_compute(features.lengths(), features.values().numel() / 1000 * us_per_1k_ids / 1000)
+        on_lookup((time.perf_counter() - begin) * 1000)
+
+    for module in model.modules():
+        # ``_lookups`` is where TorchRec's sharded modules keep the local part of the tables.
+        for lookup in getattr(module, "_lookups", []):
+            lookup.register_forward_pre_hook(occupy)

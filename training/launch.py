@@ -7,6 +7,9 @@ import subprocess
 import sys
 from collections.abc import Sequence
 
+from training.config import Config
+from training.network import behind_slow_link
+
 
 def torchrun_command(processes: int, arguments: Sequence[str]) -> list[str]:
     """Return the command of ``python -m training`` with ``arguments`` in ``processes`` ranks.
@@ -27,12 +30,18 @@ def rank_environment() -> dict[str, str]:
     return {"OMP_NUM_THREADS": "1", "KINETO_LOG_LEVEL": "99", **os.environ}
 
 
-def become(processes: int, arguments: Sequence[str]) -> None:
+def local_command(config: Config, arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs all ranks of ``config`` here, behind a slow link if it wants one."""
+    command = torchrun_command(config.world_size, arguments)
+    return behind_slow_link(command, config.fault.link_mbit) if config.fault.kind == "slow_link" else command
+
+
+def become(config: Config, arguments: Sequence[str]) -> None:
     """Replace this process by torchrun, so that a signal sent to it reaches the one who ends the ranks."""
-    os.execve(sys.executable, torchrun_command(processes, arguments), rank_environment())
+    command = local_command(config, arguments)
+    os.execvpe(command[0], command, rank_environment())
 
 
-def launch(processes: int, arguments: Sequence[str]) -> int:
-    """Run torchrun to its end and return its exit status."""
-    command = torchrun_command(processes, arguments)
-    return subprocess.run(command, env=rank_environment(), check=False).returncode
+def launch(config: Config, arguments: Sequence[str]) -> int:
+    """Run all ranks to their end and return the exit status."""
+    return subprocess.run(local_command(config, arguments), env=rank_environment(), check=False).returncode

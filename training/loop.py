@@ -1,103 +1,76 @@
-"""The training loop, and the two lines that make its traces.
-
-``with Capture(...)`` and ``recording.step(...)``.
-"""
+"""The training loop, and the few lines that make its traces: ``Capture(...)`` and ``recording.step()``."""
 
 from __future__ import annotations
 
-import dataclasses
-import math
 from pathlib import Path
 
-import torch
 import torch.distributed as dist
-from torch.profiler import record_function
-from torchrec.distributed import DistributedModelParallel
-from torchrec.optim.keyed import CombinedOptimizer
 
 from traceinsight.capture import Capture
-from training.checkpoint import Checkpointer
-from training.config import Config
-from training.data import Batch, ClickStream
+from training.config import Config, as_dict
 from training.faults import ground_truth, make_fault
-from training.model import build, table_configs
+from training.hooks import checkpointer, stop_on_sigterm
+from training.loading import batches
+from training.state import TrainState, gather, start
+from training.stepping import make_advance
+from training.tables import bag_configs, sequence_configs
 
 
-def train(config: Config, traces: Path) -> list[float]:
-    """Train in an initialised process group, write the traces below ``traces``; return this rank's losses."""
-    device = torch.device(config.device)
-    rank = dist.get_rank()
-    fault = make_fault(config.fault, rank)
-    model, optimizer = build(config, fault, device)
-    model.train()
-    stream = ClickStream(config, rank)
-    losses: list[float] = []
+def train(config: Config, traces: Path) -> TrainState:
+    """Train in an initialised process group, write the traces into ``traces``; return the final state.
 
-    with (
-        checkpointer(config, model, optimizer) as keeper,
-        Capture(
-            traces,
-            wait=config.loop.wait,
-            warmup=config.loop.warmup,
-            active=config.loop.active,
-            run_id=config.name,
-            batch_per_rank=config.data.batch_per_rank,
-            tables=table_configs(config),
-            mean_ids=config.data.pooling,
-            plan=model.plan,
-        ) as recording,
-    ):
-        for step in range(keeper.resume(), config.loop.steps):
-            with record_function("## load_batch ##"):
-                batch = stream.batch(step)
-            with record_function("## copy_batch_to_gpu ##"):
-                batch = batch.to(device, non_blocking=True)
-            with record_function("## zero_grad ##"):
-                optimizer.zero_grad()
-            with record_function("## forward ##"):
-                loss, _ = model(batch)
-            with record_function("## backward ##"):
-                loss.backward()
-            with record_function("## optimizer ##"):
-                optimizer.step()
-            losses.append(loss.item())
-            recording.step(loss=losses[-1], normalized_entropy=normalized_entropy(losses[-1], batch))
-            if keeper.after_step(step + 1):
-                break
-        recording.record("faults", ground_truth(config.fault, gather(fault.measured_ms)))
-    return losses
-
-
-def checkpointer(
-    config: Config, model: DistributedModelParallel, optimizer: CombinedOptimizer
-) -> Checkpointer:
-    """Return what saves and restores this run, as ``config.checkpoint`` says."""
-    wanted = config.checkpoint
-    return Checkpointer(
-        model,
-        optimizer,
-        folder=Path(wanted.folder) if wanted.folder else None,
-        every=wanted.every,
-        keep=wanted.keep,
-        last_step=config.loop.steps,
-        start_from=Path(wanted.start_from) if wanted.start_from else None,
-        about={"config": dataclasses.asdict(config)},
-    )
-
-
-def normalized_entropy(loss: float, batch: Batch) -> float | None:
-    """Return loss / entropy of the batch's click rate.
-
-    Below 1 beats guessing the rate. None without both labels.
+    Raises LossNotFiniteError, on all ranks after the same step; what was traced until then is kept.
     """
-    rate = batch.labels.mean().item()
-    if not 0 < rate < 1:
-        return None
-    return loss / -(rate * math.log(rate) + (1 - rate) * math.log(1 - rate))
+    rank = dist.get_rank()
+    fault = make_fault(config, rank)
+    state = start(config, fault)
+    stop_on_sigterm(state)
+    with checkpointer(state) as keeper:
+        state.step = state.data_position = keeper.resume()
+        stream = batches(config, rank, state.data_position, fault)
+        advance = make_advance(state)
+
+        with make_capture(config, state, traces) as recording:
+            while not state.finished:
+                state.metrics.add(advance(stream))
+                state.step += 1
+                state.data_position += 1
+                if state.metrics.pending_steps == config.loop.window or state.finished:
+                    close_window(state, recording)
+                state.stop_agreed |= keeper.after_step(state.step)
+                recording.step()
+            if state.metrics.pending_steps:
+                close_window(state, recording)
+            truth = ground_truth(config, gather(fault.measured_ms), gather(state.plan_ranks()))
+            recording.record("faults", truth)
+    return state
 
 
-def gather(values: list[float]) -> list[list[float]]:
-    """Return every rank's ``values``, in the order of ranks, on all ranks."""
-    gathered: list[list[float]] = [[] for _ in range(dist.get_world_size())]
-    dist.all_gather_object(gathered, values)
-    return gathered
+def close_window(state: TrainState, recording: Capture) -> None:
+    """Average the window's losses over ranks, keep them, and agree whether to stop."""
+    steps, stop = state.metrics.close(state.step, state.stop_asked)
+    state.stop_agreed |= stop
+    for offset, measured in enumerate(steps, start=state.step - len(steps)):
+        recording.measured(offset, **measured)
+    recording.record("windows", state.metrics.state_dict()["curve"])
+
+
+def make_capture(config: Config, state: TrainState, traces: Path) -> Capture:
+    """Return the capture of this run, told what its traces do not say."""
+    loop = config.loop
+    return Capture(
+        traces,
+        wait=loop.wait,
+        warmup=loop.warmup,
+        active=loop.active,
+        repeat=loop.repeat,
+        run_id=config.name,
+        first_step=state.step,
+        batch_per_rank=config.data.batch_per_rank,
+        tables=[*bag_configs(config), *sequence_configs(config)],
+        mean_ids=config.data.pooling / (config.sharding.partitions or 1),
+        plan=state.model.plan,
+        estimates=state.planned,
+        measure=state.model if loop.measure_tables else None,
+        config=as_dict(config),
+    )

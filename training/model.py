@@ -1,40 +1,30 @@
-"""The ranking model: embedding tables, dot interaction, dense layers, click head."""
+"""The ranking model: embedding tables, interaction, dense layers, click head."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import nn
-from torchrec import EmbeddingBagCollection, EmbeddingBagConfig, KeyedTensor
-from torchrec.distributed import DistributedModelParallel
-from torchrec.distributed.embeddingbag import EmbeddingBagCollectionSharder
-from torchrec.distributed.planner import EmbeddingShardingPlanner, ParameterConstraints, Topology
-from torchrec.distributed.types import ShardingEnv
-from torchrec.optim.apply_optimizer_in_backward import apply_optimizer_in_backward
-from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizerWrapper
-from torchrec.optim.optimizers import in_backward_optimizer_filter
-from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
+from torchrec import EmbeddingBagCollection, EmbeddingCollection, JaggedTensor, KeyedTensor
 
 from training.config import Config, EmulationConfig, ModelConfig
-from training.data import Batch, feature_names, table_names
+from training.data import Batch
 from training.emulation import EmulatedLayer
 from training.faults import Fault
+from training.tables import bag_configs, sequence_configs
 
 
-def table_configs(config: Config) -> list[EmbeddingBagConfig]:
-    """Return the tables in TorchRec's terms."""
-    return [
-        EmbeddingBagConfig(
-            name=table,
-            embedding_dim=config.model.dim,
-            num_embeddings=config.model.rows,
-            feature_names=[feature],
-        )
-        for table, feature in zip(table_names(config), feature_names(config), strict=True)
-    ]
+class Prediction(NamedTuple):
+    """What a step leaves behind: mean loss [], logits [B], labels [B]; without gradients."""
+
+    loss: torch.Tensor
+    logits: torch.Tensor
+    labels: torch.Tensor
 
 
 class Interaction(nn.Module):
-    """All pairwise dot products of the embeddings and the dense vector, behind the dense vector itself."""
+    """All pairwise dot products of the vectors, behind the first of them."""
 
     def __init__(self, vectors: int) -> None:
         super().__init__()
@@ -42,12 +32,69 @@ class Interaction(nn.Module):
         self.register_buffer("rows", rows, persistent=False)
         self.register_buffer("columns", columns, persistent=False)
 
-    def forward(self, dense: torch.Tensor, embedded: KeyedTensor) -> torch.Tensor:
-        """Take [B, D] and V vectors of D values; return [B, D + V(V+1)/2]."""
-        size, dim = dense.shape
-        vectors = torch.cat([dense.unsqueeze(1), embedded.values().view(size, -1, dim)], dim=1)
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Take [B, V, D]; return [B, D + V(V-1)/2]."""
         products = torch.bmm(vectors, vectors.transpose(1, 2))
-        return torch.cat([dense, products[:, self.rows, self.columns]], dim=1)
+        return torch.cat([vectors[:, 0], products[:, self.rows, self.columns]], dim=1)
+
+
+class TransformerInteraction(nn.Module):
+    """Self-attention over the vectors."""
+
+    def __init__(self, dim: int, layers: int) -> None:
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(dim, nhead=_heads(dim), dim_feedforward=4 * dim, dropout=0.0,
+                                           batch_first=True)  # fmt: skip
+        self.encoder = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+
+    def forward(self, vectors: torch.Tensor) -> torch.Tensor:
+        """Take [B, V, D]; return [B, V * D]."""
+        return self.encoder(vectors).flatten(1)
+
+
+class SequenceEncoder(nn.Module):
+    """Attention over one example's sequence of embedded ids, then their mean."""
+
+    def __init__(self, dim: int, longest: int) -> None:
+        super().__init__()
+        self.longest = longest
+        self.attention = nn.MultiheadAttention(dim, _heads(dim), batch_first=True)
+
+    def forward(self, sequence: JaggedTensor) -> torch.Tensor:
+        """Take a jagged [B, L, D]; return [B, D]."""
+        padded = sequence.to_padded_dense(self.longest)
+        present = torch.arange(self.longest, device=padded.device) < sequence.lengths().unsqueeze(1)
+        attended, _ = self.attention(padded, padded, padded, key_padding_mask=~present, need_weights=False)
+        return (attended * present.unsqueeze(2)).sum(1) / present.sum(1, keepdim=True)
+
+
+def _heads(dim: int) -> int:
+    return 4 if dim % 16 == 0 else 1
+
+
+class DensePart(nn.Module):
+    """Everything behind the embeddings: dense features [B, F] and vectors [B, T, D] to logits [B]."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        model, dim = config.model, config.model.table_dim
+        vectors = model.tables + model.sequence_tables + 1
+        self.autocast = config.dense.precision == "bf16"
+        self.dense_in = nn.Linear(model.dense_features, dim)
+        if model.interaction == "dot":
+            self.interaction: nn.Module = Interaction(vectors)
+            width = dim + vectors * (vectors - 1) // 2
+        else:
+            self.interaction = TransformerInteraction(dim, model.transformer_layers)
+            width = vectors * dim
+        self.layers = _dense_layers(width, model, config.emulation)
+
+    def forward(self, dense: torch.Tensor, embedded: torch.Tensor) -> torch.Tensor:
+        """Return the logits [B], in FP32 whatever the layers compute in."""
+        with torch.autocast(dense.device.type, torch.bfloat16, enabled=self.autocast):
+            vectors = torch.cat([self.dense_in(dense).unsqueeze(1), embedded], dim=1)
+            logits = self.layers(self.interaction(vectors)).squeeze(1)
+        return logits.float()
 
 
 def _dense_layers(width: int, model: ModelConfig, emulation: EmulationConfig) -> nn.Sequential:
@@ -60,56 +107,61 @@ def _dense_layers(width: int, model: ModelConfig, emulation: EmulationConfig) ->
     return nn.Sequential(*layers, nn.Linear(width, 1))
 
 
+class Vectors(nn.Module):
+    """The pooled vectors [B, T, D] of a step: partitions of a table are added up again."""
+
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.shape = (config.model.tables, config.sharding.partitions or 1, config.model.table_dim)
+
+    def forward(self, embedded: KeyedTensor) -> torch.Tensor:
+        """Take the values [B, T * P * D] that the tables returned."""
+        values = embedded.values()
+        return values.view(values.shape[0], *self.shape).sum(2)
+
+
+class Start(nn.Module):
+    """Where a late rank is late. A module, so that TrainPipelineSparseDist's tracing does not run it."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, dense: torch.Tensor) -> torch.Tensor:
+        """Return ``dense`` unchanged."""
+        self.fault.before_forward(dense)
+        return dense
+
+
 class RankingModel(nn.Module):
     """Predicts the logit of a click. The tables live on the meta device until they are sharded."""
 
     def __init__(self, config: Config, fault: Fault) -> None:
         super().__init__()
+        meta = torch.device("meta")
         model = config.model
-        self.tables = EmbeddingBagCollection(tables=table_configs(config), device=torch.device("meta"))
-        self.dense_in = nn.Linear(model.dense_features, model.dim)
-        self.interaction = Interaction(model.tables + 1)
-        pairs = model.tables * (model.tables + 1) // 2
-        self.layers = _dense_layers(model.dim + pairs, model, config.emulation)
-        self._fault = fault
+        self.start = Start(fault)
+        self.tables = EmbeddingBagCollection(tables=bag_configs(config), device=meta)
+        self.vectors = Vectors(config)
+        self.has_sequences = model.sequence_tables > 0
+        if self.has_sequences:
+            self.sequences = EmbeddingCollection(tables=sequence_configs(config), device=meta)
+            self.encoders = nn.ModuleDict(
+                {
+                    table.feature_names[0]: SequenceEncoder(model.table_dim, 2 * config.data.pooling - 1)
+                    for table in sequence_configs(config)
+                }
+            )
+        self.dense_part = DensePart(config)
 
-    def forward(self, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return (mean loss, logits [B])."""
-        self._fault.before_forward(batch.dense)
-        embedded = self.tables(batch.sparse)
-        logits = self.layers(self.interaction(self.dense_in(batch.dense), embedded)).squeeze(1)
-        return nn.functional.binary_cross_entropy_with_logits(logits, batch.labels), logits
-
-
-def build(
-    config: Config, fault: Fault, device: torch.device
-) -> tuple[DistributedModelParallel, CombinedOptimizer]:
-    """Shard the model over the default process group.
-
-    Return it with the optimizer of tables and dense part.
-    """
-    torch.manual_seed(config.data.seed)  # the dense part must start the same on every rank
-    model = RankingModel(config, fault)
-    apply_optimizer_in_backward(RowWiseAdagrad, model.tables.parameters(), {"lr": config.loop.embedding_lr})
-    planner = EmbeddingShardingPlanner(
-        topology=Topology(
-            world_size=config.world_size, compute_device=device.type, local_world_size=config.world_size
-        ),
-        constraints={
-            name: ParameterConstraints(sharding_types=[config.model.sharding]) for name in table_names(config)
-        },
-    )
-    group = torch.distributed.GroupMember.WORLD
-    sharders = [EmbeddingBagCollectionSharder()]
-    sharded = DistributedModelParallel(
-        module=model,
-        env=ShardingEnv.from_process_group(group),
-        device=device,
-        plan=planner.collective_plan(model, sharders, group),
-        sharders=sharders,
-    )
-    dense = KeyedOptimizerWrapper(
-        dict(in_backward_optimizer_filter(sharded.named_parameters())),
-        lambda parameters: torch.optim.Adagrad(parameters, lr=config.loop.dense_lr),
-    )
-    return sharded, CombinedOptimizer([sharded.fused_optimizer, dense])
+    def forward(self, batch: Batch) -> tuple[torch.Tensor, Prediction]:
+        """Return the mean loss, and the prediction without gradients."""
+        dense = self.start(batch.dense)
+        pooled = self.vectors(self.tables(batch.sparse))
+        if self.has_sequences:
+            embedded = self.sequences(batch.sparse)
+            encoded = [encoder(embedded[name]) for name, encoder in self.encoders.items()]
+            pooled = torch.cat([pooled, torch.stack(encoded, dim=1)], dim=1)
+        logits = self.dense_part(dense, pooled)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, batch.labels)
+        return loss, Prediction(loss.detach(), logits.detach(), batch.labels)

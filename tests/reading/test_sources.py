@@ -96,8 +96,8 @@ def test_a_path_that_matches_nothing_is_a_usage_error(tmp_path, monkeypatch, pat
     assert caught.value.exit_code == 2
 
 
-def test_an_empty_folder_and_no_path_are_usage_errors(tmp_path):
-    with pytest.raises(UsageError, match=r"holds no \.json"):
+def test_an_empty_folder_is_unreadable_and_no_path_a_usage_error(tmp_path):
+    with pytest.raises(UnreadableInputError, match=r"holds no \.json"):
         load(tmp_path)
     with pytest.raises(UsageError, match="No trace was named"):
         load([])

@@ -52,6 +52,33 @@ def _describe_shard(shard: Any) -> dict[str, object]:
     return {"rank": rank, "rows": [row, row + rows], "columns": [column, column + columns]}
 
 
+def describe_estimates(options: Iterable[Any]) -> dict[str, object]:
+    """Describe a TorchRec planner's sharding options: table -> what it expected of each shard.
+
+    Milliseconds per step by the planner's own model, bytes of GPU (hbm) and host (ddr) memory. An option
+    without estimates is left out.
+    """
+    described: dict[str, object] = {}
+    for option in options:
+        shards = [_describe_estimate(shard) for shard in option.shards if shard.perf is not None]
+        if shards:
+            described[option.name] = shards
+    return described
+
+
+_PERF_PARTS = ("fwd_compute", "fwd_comms", "bwd_compute", "bwd_comms", "prefetch_compute", "input_dist_comms")
+
+
+def _describe_estimate(shard: Any) -> dict[str, object]:
+    parts = {f"{part}_ms": getattr(shard.perf, part, None) for part in _PERF_PARTS}
+    return {
+        "rank": shard.rank,
+        **finite(parts),
+        "hbm_bytes": getattr(shard.storage, "hbm", None),
+        "ddr_bytes": getattr(shard.storage, "ddr", None),
+    }
+
+
 def finite(values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return ``values`` with NaN and infinities as None: a loss that blew up must not cost the manifest."""
     return {

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,15 @@ import torch
 from traceinsight.capture.environment import allowed_environment, versions
 from traceinsight.capture.files import write_json, write_trace
 from traceinsight.capture.layout import find_place
-from traceinsight.capture.manifest import SCHEMA_VERSION, describe_plan, describe_tables, finite
+from traceinsight.capture.manifest import (
+    SCHEMA_VERSION,
+    describe_estimates,
+    describe_plan,
+    describe_tables,
+    finite,
+)
+from traceinsight.capture.meter import TableMeter, merge
+from traceinsight.capture.schedule import Schedule
 
 KEPT_STEPS = 10_000
 """Latest steps whose measurements stand in run.json: about 1 MB of JSON, however long the job runs."""
@@ -43,35 +51,48 @@ class Capture:
         wait: int = 20,
         warmup: int = 5,
         active: int = 5,
+        repeat: int = 1,
+        first_step: int = 0,
         run_id: str | None = None,
         batch_per_rank: int | None = None,
         tables: Iterable[Any] = (),
         mean_ids: float | None = None,
         plan: Any = None,
+        estimates: Iterable[Any] | None = None,
+        measure: torch.nn.Module | None = None,
+        config: Mapping[str, object] | None = None,
     ) -> None:
         """Take the folder of the run and what its traces do not say.
 
-        ``wait``, ``warmup``, ``active`` are steps. ``tables`` are TorchRec's EmbeddingBagConfigs,
+        ``wait``, ``warmup``, ``active`` are steps, gone through ``repeat`` times with a trace each;
+        ``first_step`` is where a resumed run counts on. ``tables`` are TorchRec's EmbeddingBagConfigs,
         ``mean_ids`` the mean number of ids per example and feature, ``plan`` the ShardingPlan
-        (``model.plan``). ``run_id`` is the folder's name by default.
+        (``model.plan``), ``estimates`` the planner's sharding options. ``measure`` is the sharded model whose
+        ids and bytes per table are to be counted in the profiled steps. ``config`` is made of JSON types.
+        ``run_id`` is the folder's name by default.
         """
         self._folder = Path(folder)
         self._place = find_place(os.environ)
-        self._window = {"wait": wait, "warmup": warmup, "active": active}
+        self._schedule = Schedule(wait, warmup, active, repeat, first_step)
         self._run_id = run_id or self._folder.name
         self._batch_per_rank = batch_per_rank
-        self._tables, self._mean_ids, self._plan = tables, mean_ids, plan
+        self._tables, self._mean_ids = tables, mean_ids
+        self._plan, self._estimates, self._config = plan, estimates, config
+        self._measure = measure
+        self._meter: TableMeter | None = None
         self._described: dict[str, object] = {}
         self._extra: dict[str, object] = {}
-        self._steps: deque[dict[str, object]] = deque(maxlen=KEPT_STEPS)
-        self._step = 0
+        self._steps: dict[int, dict[str, object]] = {}
+        self._step = first_step
+        self._windows = 0
         self._step_began_ns = 0
         self._profiler: Any = None
 
     @property
     def trace_file(self) -> Path:
-        """Where this rank's trace goes."""
-        return self._folder / f"rank{self._place.rank}.pt.trace.json.gz"
+        """Where this rank's trace goes; with ``repeat``, the one of the window now open."""
+        window = f".window{self._windows}" if self._windows else ""
+        return self._folder / f"rank{self._place.rank}{window}.pt.trace.json.gz"
 
     def __enter__(self) -> Self:
         """Make the folder and start the profiler's schedule."""
@@ -89,6 +110,7 @@ class Capture:
         if self._profiler is not None:
             self._attempt("stop the profiler", self._profiler.stop)
             self._attempt("write run.json", self._write_manifest)
+            self._attempt("tidy up", self._remove_joined_counts)
 
     def step(self, *, examples: int | None = None, **measured: float | None) -> None:
         """End a step. ``examples`` is this rank's count where it differs from ``batch_per_rank``.
@@ -98,18 +120,26 @@ class Capture:
         seconds = (time.perf_counter_ns() - self._step_began_ns) / 1e9
         count = self._batch_per_rank if examples is None else examples
         rate = None if count is None else round(count * self._place.world_size / seconds, 3)
-        self._steps.append(
-            {
-                "step": self._step,
-                "wall_ms": round(seconds * 1e3, 3),
-                "examples_per_s": rate,
-                **finite(measured),
-            }
-        )
+        row = self._steps.setdefault(self._step, {})
+        row.update({"step": self._step, "wall_ms": round(seconds * 1e3, 3), "examples_per_s": rate})
+        row.update(finite(measured))
+        if len(self._steps) > KEPT_STEPS:
+            del self._steps[next(iter(self._steps))]
+        if self._meter is not None and self._meter.counting:
+            self._meter.steps += 1
         self._step += 1
         if self._profiler is not None:
             self._attempt("profile a step", self._profiler.step)
+        self._count_next_step()
         self._step_began_ns = time.perf_counter_ns()  # writing a trace belongs to no step
+
+    def measured(self, step: int, **values: float | None) -> None:
+        """Add numbers to a step that was measured later, for instance losses read every 20 steps.
+
+        A step that is no longer kept is ignored; the step that is under way can be named too.
+        """
+        if step == self._step or step in self._steps:
+            self._steps.setdefault(step, {"step": step}).update(finite(values))
 
     def record(self, name: str, value: object) -> None:
         """Add ``name`` to run.json.
@@ -121,18 +151,27 @@ class Capture:
     def _start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._described = self._describe()
+        if self._measure is not None:
+            self._meter = TableMeter(self._measure)
+            self._counts_file(self._place.rank).unlink(missing_ok=True)  # of an earlier run in this folder
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         profiler = torch.profiler.profile(
             activities=activities,
-            schedule=torch.profiler.schedule(**self._window, repeat=1),
+            schedule=self._schedule.for_profiler(),
             on_trace_ready=self._on_trace_ready,
             record_shapes=True,  # sizes of collectives come from here
             with_stack=False,  # it makes every Python frame an event: larger files, slower steps
         )
+        profiler.step_num = self._schedule.first_step  # ProfilerStep#N is then step N of the training
         profiler.start()
         self._profiler = profiler
+        self._count_next_step()
+
+    def _count_next_step(self) -> None:
+        if self._meter is not None:
+            self._meter.counting = self._profiler is not None and self._schedule.profiles(self._step)
 
     def _describe(self) -> dict[str, object]:
         return {
@@ -144,20 +183,49 @@ class Capture:
             "batch_per_rank": self._batch_per_rank,
             "tables": describe_tables(self._tables, self._mean_ids),
             "sharding_plan": None if self._plan is None else describe_plan(self._plan),
+            "planner_estimates": None if self._estimates is None else describe_estimates(self._estimates),
+            "config": None if self._config is None else dict(self._config),
             "versions": versions(),
             "environment": allowed_environment(os.environ),
-            "capture": self._window,
+            "capture": self._schedule.describe(),
         }
 
     def _on_trace_ready(self, profiler: Any) -> None:
         self._attempt("write the trace", lambda: write_trace(self.trace_file, profiler.export_chrome_trace))
+        self._windows += 1
+        if self._meter is not None:
+            counted = self._meter.describe()
+            self._attempt(
+                "write its counts", lambda: write_json(self._counts_file(self._place.rank), counted)
+            )
         # Also here and not only at the end: a job that is killed later still has its manifest.
         self._attempt("write run.json", self._write_manifest)
 
+    def _counts_file(self, rank: int) -> Path:
+        # Hidden, so that nobody who collects traces takes it for one; rank 0 joins them in run.json. A file
+        # and not a collective: a rank that is gone or has no disk would keep the others waiting.
+        return self._folder / f".rank{rank}.counts.json"
+
     def _write_manifest(self) -> None:
         if self._place.rank == 0:
-            steps = {"steps": list(self._steps)}
-            write_json(self._folder / "run.json", {**self._extra, **self._described, **steps})
+            steps = [self._steps[step] for step in sorted(self._steps) if "wall_ms" in self._steps[step]]
+            content = {**self._extra, **self._described, "measured_tables": self._joined_counts()}
+            write_json(self._folder / "run.json", {**content, "steps": steps})
+
+    def _joined_counts(self) -> dict[str, object] | None:
+        if self._meter is None:
+            return None
+        found = {
+            rank: json.loads(path.read_text(encoding="utf-8"))
+            for rank in range(self._place.world_size)
+            if (path := self._counts_file(rank)).exists()
+        }
+        return merge(found, self._place.world_size)
+
+    def _remove_joined_counts(self) -> None:
+        if self._meter is not None and self._place.rank == 0:
+            for rank in range(self._place.world_size):
+                self._counts_file(rank).unlink(missing_ok=True)
 
     def _attempt(self, what: str, action: Callable[[], object]) -> None:
         """Run ``action``; any failure becomes a note.

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from training.checkpoint import CheckpointError
 from training.config import Config, ConfigError
 from training.loop import train
 from training.metrics import LossNotFiniteError
@@ -28,6 +29,8 @@ def run_rank(config: Config, traces: Path) -> int:
         state = train(config, traces)
     except ConfigError as error:
         return _say(rank, f"error: {error}", WRONG_CONFIG)
+    except CheckpointError as error:  # raised by all ranks alike
+        return _say(rank, f"error: {error}", FAILED)
     except LossNotFiniteError as error:
         return _say(rank, f"error: {error}. Traces written so far are in {traces}", NOT_FINITE)
     except (RuntimeError, OSError) as error:

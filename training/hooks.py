@@ -5,33 +5,60 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 from types import FrameType
+from typing import Protocol
 
-from training.checkpoint import Checkpointer
-from training.config import as_dict
+from training.config import Config, as_dict
 from training.state import TrainState
 
 
-def checkpointer(state: TrainState) -> Checkpointer:
-    """Return what saves and restores this run, as ``config.checkpoint`` says. Collective."""
-    wanted = state.config.checkpoint
-    return Checkpointer(
-        state.model,
-        state.optimizer,
+class Hooks(Protocol):
+    """Called by every rank at the same places of ``training.loop.train``."""
+
+    def resume(self, state: TrainState) -> None:
+        """Put an earlier state into ``state``, before the first step."""
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Look at ``state`` after a step; ``state.stop_agreed`` says that it was the last."""
+
+    def on_end(self, state: TrainState) -> None:
+        """Look at ``state`` after the last step."""
+
+
+class NoHooks:
+    """Nothing beside training."""
+
+    def resume(self, state: TrainState) -> None:
+        """Start from the beginning."""
+
+    def on_step_end(self, state: TrainState) -> None:
+        """Do nothing."""
+
+    def on_end(self, state: TrainState) -> None:
+        """Do nothing."""
+
+
+def make_hooks(config: Config) -> Hooks:
+    """Return the hooks that ``config`` asks for. Collective."""
+    wanted = config.checkpoint
+    if not wanted.folder and not wanted.start_from:
+        return NoHooks()
+    from training.checkpoint import Checkpoints, Policy  # noqa: PLC0415  a run without them needs none of it
+
+    policy = Policy(
         folder=Path(wanted.folder) if wanted.folder else None,
-        every=wanted.every,
+        every_steps=wanted.every_steps,
         keep=wanted.keep,
-        last_step=state.config.loop.steps,
+        resume=wanted.resume,
         start_from=Path(wanted.start_from) if wanted.start_from else None,
-        about={"config": as_dict(state.config)},
-        before_save=state.sync_replicas,
     )
+    return Checkpoints(policy, about={"config": as_dict(config)})
 
 
 def stop_on_sigterm(state: TrainState) -> None:
-    """Let SIGTERM set ``state.stop_asked``: ranks agree at the end of the window and stop after one step.
+    """Let SIGTERM set ``state.stop_asked``: the ranks agree at the end of the window and stop together.
 
     Also what keeps a rank alive long enough to say why it ends: torchrun sends SIGTERM to all others when
-    one is gone. A run with checkpoints asks in every step instead (``checkpoint_stop``).
+    one is gone.
     """
 
     def ask(_signal: int, _frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ import torch.distributed as dist
 from traceinsight.capture import Capture
 from training.config import Config, as_dict
 from training.faults import ground_truth, make_fault
-from training.hooks import checkpointer, stop_on_sigterm
+from training.hooks import make_hooks, stop_on_sigterm
 from training.loading import batches
 from training.state import TrainState, gather, start
 from training.stepping import make_advance
@@ -25,31 +25,29 @@ def train(config: Config, traces: Path) -> TrainState:
     fault = make_fault(config, rank)
     state = start(config, fault)
     stop_on_sigterm(state)
-    with checkpointer(state) as keeper:
-        state.step = state.data_position = keeper.resume()
-        stream = batches(config, rank, state.data_position, fault)
-        advance = make_advance(state)
+    hooks = make_hooks(config)
+    hooks.resume(state)
+    stream = batches(config, rank, state.data_position, fault)
+    advance = make_advance(state)
 
-        with make_capture(config, state, traces) as recording:
-            while not state.finished:
-                state.metrics.add(advance(stream))
-                state.step += 1
-                state.data_position += 1
-                if state.metrics.pending_steps == config.loop.window or state.finished:
-                    close_window(state, recording)
-                state.stop_agreed |= keeper.after_step(state.step)
-                recording.step()
-            if state.metrics.pending_steps:
+    with make_capture(config, state, traces) as recording:
+        while not state.finished:
+            state.metrics.add(advance(stream))
+            state.step += 1
+            state.data_position += 1
+            if state.metrics.pending_steps == config.loop.window or state.finished:
                 close_window(state, recording)
-            truth = ground_truth(config, gather(fault.measured_ms), gather(state.plan_ranks()))
-            recording.record("faults", truth)
+            hooks.on_step_end(state)
+            recording.step()
+        hooks.on_end(state)
+        truth = ground_truth(config, gather(fault.measured_ms), gather(state.plan_ranks()))
+        recording.record("faults", truth)
     return state
 
 
 def close_window(state: TrainState, recording: Capture) -> None:
     """Average the window's losses over ranks, keep them, and agree whether to stop."""
-    steps, stop = state.metrics.close(state.step, state.stop_asked)
-    state.stop_agreed |= stop
+    steps, state.stop_agreed = state.metrics.close(state.step, state.stop_asked)
     for offset, measured in enumerate(steps, start=state.step - len(steps)):
         recording.measured(offset, **measured)
     recording.record("windows", state.metrics.state_dict()["curve"])

@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from training.checkpoint import CheckpointError
+from training.checkpoint_blocks import CheckpointError
 from training.config import Config, ConfigError
 from training.loop import train
 from training.metrics import LossNotFiniteError

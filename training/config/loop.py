@@ -41,23 +41,25 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class CheckpointConfig:
-    """Where the state of the run is kept, and how often."""
+    """Where and how often the state of training is kept."""
 
     folder: str = ""
-    """Shared by all ranks. Empty: nothing is saved."""
-    every: int = 0
-    """Steps between two checkpoints; 0 saves on SIGTERM and after the last step only."""
-    keep: int = 3
-    """Newest checkpoints that are kept."""
+    """Shared by all ranks; empty: nothing is saved."""
+    every_steps: int = 0
+    """Steps between checkpoints; 0: only when training is asked to stop (SIGTERM) and at its end."""
+    keep: int = 2
+    """Latest checkpoints that are kept."""
+    resume: bool = True
+    """Start from the latest loadable checkpoint of ``folder``."""
     start_from: str = ""
-    """A checkpoint whose state a fresh run begins with, e.g. for fine-tuning."""
+    """A checkpoint of another run, whose parameters a fresh run begins with (fine-tuning)."""
 
     def __post_init__(self) -> None:
-        require(self.every >= 0, "checkpoint.every", self.every, "0 or more steps")
+        require(self.every_steps >= 0, "checkpoint.every_steps", self.every_steps, "0 or more")
         require(self.keep >= 1, "checkpoint.keep", self.keep, "at least 1")
         require(
-            bool(self.folder) or not self.every,
-            "checkpoint.every",
-            self.every,
+            bool(self.folder) or not self.every_steps,
+            "checkpoint.every_steps",
+            self.every_steps,
             "0 unless checkpoint.folder is set",
         )

@@ -13,6 +13,17 @@ import typer
 
 from traceinsight.base.errors import UsageError
 from traceinsight.cli.messages import print_note
+from traceinsight.cli.options import (
+    AllRanks,
+    Force,
+    NoColor,
+    Output,
+    Quiet,
+    RankRegex,
+    RunNumber,
+    Traces,
+    Workers,
+)
 from traceinsight.cli.progress import reading_progress
 from traceinsight.cli.stdout import check_target, write_file, write_stdout
 
@@ -31,78 +42,28 @@ class FormatName(StrEnum):
     MARKDOWN = "markdown"
 
 
+FormatOption = Annotated[
+    FormatName | None,
+    typer.Option(
+        "--format", "-f",
+        help="How to write the result. Default: what the ending of --output says, else terminal.",
+        show_default=False, rich_help_panel="Result",
+    ),
+]  # fmt: skip
+
+
 def analyze(
-    traces: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TRACES",
-            help="Trace files (.json, .json.gz, .zip), folders, globs or URLs. All ranks of one run.",
-            show_default=False,
-        ),
-    ],
-    output_format: Annotated[
-        FormatName | None,
-        typer.Option(
-            "--format", "-f",
-            help="How to write the result. Default: what the ending of --output says, else terminal.",
-            show_default=False, rich_help_panel="Result",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE",
-            help="Write to FILE (.json, .md, .txt) instead of stdout. An existing file is kept.",
-            show_default=False, rich_help_panel="Result",
-        ),
-    ] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace an existing --output file.", rich_help_panel="Result")
-    ] = False,
-    all_ranks: Annotated[
-        bool,
-        typer.Option(
-            "--all-ranks", help="One line per rank even for 64 ranks and more.", rich_help_panel="Result"
-        ),
-    ] = False,
-    no_color: Annotated[
-        bool,
-        typer.Option(
-            "--no-color", help="No colour. Also: NO_COLOR=1, or write to a pipe.", rich_help_panel="Result"
-        ),
-    ] = False,
-    run: Annotated[
-        int | None,
-        typer.Option(
-            "--run", metavar="N", min=1,
-            help="Which run, when the files hold several: 1 is the oldest. Default: the newest; the others "
-            "are listed.",
-            show_default=False, rich_help_panel="Reading",
-        ),
-    ] = None,
-    rank_regex: Annotated[
-        str | None,
-        typer.Option(
-            "--rank-regex", metavar="RE",
-            help=r"Finds the rank in a file name, in one group, e.g. 'worker(\d+)'. Needed only when the "
-            "traces do not name their rank.",
-            show_default=False, rich_help_panel="Reading",
-        ),
-    ] = None,
-    workers: Annotated[
-        int | None,
-        typer.Option(
-            "--workers", metavar="N", min=1, help="Processes that read files. Default: by size and cores.",
-            show_default=False, rich_help_panel="Reading",
-        ),
-    ] = None,
-    quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"
-        ),
-    ] = False,
-) -> None:  # fmt: skip
+    traces: Traces,
+    output_format: FormatOption = None,
+    output: Output = None,
+    force: Force = False,
+    all_ranks: AllRanks = False,
+    no_color: NoColor = False,
+    run: RunNumber = None,
+    rank_regex: RankRegex = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:
     """Say what the devices of a training job wait for, and what to change next.
 
     [bold]Examples[/bold]

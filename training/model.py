@@ -113,10 +113,16 @@ class Vectors(nn.Module):
     def __init__(self, config: Config) -> None:
         super().__init__()
         self.shape = (config.model.tables, config.sharding.partitions or 1, config.model.table_dim)
+        self.order = [name for table in bag_configs(config) for name in table.feature_names]
 
     def forward(self, embedded: KeyedTensor) -> torch.Tensor:
-        """Take the values [B, T * P * D] that the tables returned."""
-        values = embedded.values()
+        """Take the values [B, T * P * D] that the tables returned, in the order of their owners.
+
+        The dense part knows tables by their place, so the plan must not decide about it: a checkpoint would
+        mean something else on another number of ranks.
+        """
+        in_order = embedded.keys() == self.order
+        values = embedded.values() if in_order else KeyedTensor.regroup([embedded], [self.order])[0]
         return values.view(values.shape[0], *self.shape).sum(2)
 
 

@@ -1,6 +1,5 @@
 """Save a run every N steps and on SIGTERM, and go on from where it was, on any number of ranks.
 
-``Checkpointer`` is what a loop needs: ``resume()`` before it, ``after_step()`` at the end of every step.
 docs/checkpoints.md says what is stored and what is promised.
 """
 
@@ -8,11 +7,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -23,133 +21,142 @@ from training import checkpoint_files as files
 from training.checkpoint_blocks import CheckpointError
 from training.checkpoint_ranks import Ranks
 from training.checkpoint_state import read_state, write_state
-from training.checkpoint_stop import StopRequest
+
+if TYPE_CHECKING:
+    from training.state import TrainState
 
 
-class Checkpointer:
-    """One rank's part in the checkpoints of a run. Every method is called by all ranks alike.
+@dataclass(frozen=True)
+class Policy:
+    """Where checkpoints go and when; ``folder`` is shared by all ranks.
 
-    ``folder`` is shared by all ranks; None switches saving and the handling of SIGTERM off. ``every`` 0
-    saves on SIGTERM and after ``last_step`` only. ``start_from`` is a checkpoint of another run, whose state
-    a fresh run begins with. ``about`` goes into the card of each checkpoint. ``before_save`` brings the
-    replicas of 2D parallelism to one state.
+    ``every_steps`` 0 saves at a stop and at the end only. ``start_from`` is a checkpoint of another run whose
+    parameters a fresh run begins with, at step 0.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        optimizer: Any,
-        *,
-        folder: Path | None,
-        every: int = 0,
-        keep: int = 3,
-        last_step: int | None = None,
-        start_from: Path | None = None,
-        about: dict[str, Any] | None = None,
-        before_save: Callable[[], object] | None = None,
-    ) -> None:
-        self._model, self._optimizer = model, optimizer
-        self._folder, self._every, self._keep, self._last_step = folder, every, keep, last_step
-        self._start_from, self._about, self._before_save = start_from, about or {}, before_save
-        if folder is not None or start_from is not None:
-            # Its own group: planning and agreeing are a matter of the hosts, also where the job uses NCCL.
-            self._ranks = Ranks(dist.new_group(backend="gloo"))
-        if folder is not None:
-            self._stop = StopRequest(self._ranks.group)
+    folder: Path | None
+    every_steps: int = 0
+    keep: int = 2
+    resume: bool = True
+    start_from: Path | None = None
 
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Give SIGTERM its earlier meaning. After an error nothing is exchanged: other ranks may be gone."""
-        if self._folder is not None and kind is None:
-            self._stop.close()
+class Checkpoints:
+    """The hooks of ``training.loop`` that save and restore. Every method is called by all ranks alike.
 
-    def after_step(self, done: int) -> bool:
-        """Save if it is time to; return whether to stop. ``done`` counts the steps since the first start."""
-        if self._folder is None:
-            return False
-        stop = self._stop.agreed()
-        if stop or done == self._last_step or (self._every and done % self._every == 0):
-            saved = self.save(done)
-            if stop:
-                outcome = "the same command goes on from there" if saved else "that state is lost (see above)"
-                self._say(f"SIGTERM: stopped after step {done}; {outcome}")
-        return stop
+    A checkpoint is written at the end of a window of steps, when the losses of all its steps are known: with
+    ``every_steps`` 25 and windows of 10 steps after steps 30, 50, 80, ...
+    """
 
-    def save(self, step: int) -> Path | None:
-        """Write and publish the state after ``step`` steps; None, with a message, if that failed.
+    def __init__(self, policy: Policy, about: dict[str, Any] | None = None) -> None:
+        """Take the policy and what else goes into the card of each checkpoint; joins a group of its own."""
+        self._policy, self._about = policy, about or {}
+        # Planning and agreeing are a matter of the hosts, also where the job itself uses NCCL.
+        self._ranks = Ranks(dist.new_group(backend="gloo"))
+        self._due = policy.every_steps
+        self._saved_at: int | None = None
 
-        A full disk costs the checkpoint and not the training; the earlier checkpoints stay.
-        """
-        assert self._folder is not None
-        began = time.perf_counter()
-        try:
-            with record_function("## checkpoint ##"):
-                final = self._write(self._folder, step)
-        except CheckpointError as error:
-            self._say(f"could not save step {step} in {self._folder} ({error}); training goes on without it")
-            return None
-        self._say(f"saved step {step} in {final} ({time.perf_counter() - began:.1f} s)")
-        return final
-
-    def resume(self) -> int:
-        """Load the newest checkpoint that is whole; return the number of steps behind it, 0 without any.
+    def resume(self, state: TrainState) -> None:
+        """Load the newest checkpoint that is whole into ``state``; without any it stays as it is.
 
         Raises CheckpointError if there are checkpoints but none is whole, or if it is of another model.
         """
-        folder = self._folder
+        folder = self._policy.folder if self._policy.resume else None
         found = [] if folder is None else self._ranks.first(lambda: files.checkpoints(folder))
         for checkpoint in found:
             card = self._whole(checkpoint)
             if card is not None:
-                self._read(checkpoint)
+                self._read(checkpoint, state)
+                state.step, state.data_position = card["step"], card["data_position"]
+                state.metrics.load_state_dict(card["metrics"])
+                self._saved_at = state.step
+                self._advance(state.step)
                 before = f"saved by {card['world_size']} ranks, now {self._ranks.count}"
-                self._say(f"resumed after step {card['step']} from {checkpoint} ({before})")
-                return int(card["step"])
+                return self._say(f"resumed after step {state.step} from {checkpoint} ({before})")
         if found:
             raise CheckpointError(
                 f"none of the {len(found)} checkpoints in {folder} is whole: restore one, "
                 "or empty the folder to start anew"
             )
-        if self._start_from is not None:
-            self._start(self._start_from)
-        return 0
+        if self._policy.start_from is not None:
+            self._start(self._policy.start_from, state)
+        return None
 
-    def _start(self, checkpoint: Path) -> None:
+    def on_step_end(self, state: TrainState) -> None:
+        """Save when it is time to, and before a stop that all ranks agreed on."""
+        window_ended = state.metrics.pending_steps == 0
+        if state.stop_agreed:
+            saved = self.save(state)
+            told = (
+                "the same command goes on from there" if saved else "what follows the last checkpoint is lost"
+            )
+            self._say(f"stopping after step {state.step} as asked; {told}")
+        elif self._policy.every_steps and window_ended and state.step >= self._due:
+            self.save(state)
+            self._advance(state.step)
+
+    def on_end(self, state: TrainState) -> None:
+        """Save the final state, unless it has just been saved."""
+        if state.step != self._saved_at:
+            self.save(state)
+
+    def save(self, state: TrainState) -> Path | None:
+        """Write and publish the state; None, with a message, if that failed or no folder is set.
+
+        A full disk costs the checkpoint and not the training; the earlier checkpoints stay.
+        """
+        folder = self._policy.folder
+        if folder is None:
+            return None
+        began = time.perf_counter()
+        try:
+            with record_function("## checkpoint ##"):
+                final = self._write(folder, state)
+        except CheckpointError as error:
+            self._say(f"could not save step {state.step} in {folder} ({error}); training goes on without it")
+            return None
+        self._saved_at = state.step
+        self._say(f"saved step {state.step} in {final} ({time.perf_counter() - began:.1f} s)")
+        return final
+
+    def _advance(self, step: int) -> None:
+        every = self._policy.every_steps
+        if every:
+            self._due = (step // every + 1) * every
+
+    def _start(self, checkpoint: Path, state: TrainState) -> None:
         if self._whole(checkpoint) is None:
             raise CheckpointError(f"{checkpoint}, to start from, cannot be loaded (see above)")
-        self._read(checkpoint)
-        self._say(f"starting at step 0 with the state of {checkpoint}")
+        self._read(checkpoint, state)
+        self._say(f"starting at step 0 with the parameters of {checkpoint}")
 
-    def _read(self, checkpoint: Path) -> None:
+    def _read(self, checkpoint: Path, state: TrainState) -> None:
         try:
-            read_state(checkpoint, self._model, self._optimizer, self._ranks)
+            read_state(checkpoint, state.model, state.optimizer, self._ranks)
         except CheckpointError as error:
             raise CheckpointError(f"{checkpoint} cannot be loaded: {error}") from None
 
-    def _write(self, folder: Path, step: int) -> Path:
-        if self._before_save is not None:
-            self._before_save()
-        temporary = self._ranks.first(lambda: files.prepare(folder, step))
+    def _write(self, folder: Path, state: TrainState) -> Path:
+        if state.sync_replicas is not None:
+            state.sync_replicas()  # a checkpoint has one set of tables, whatever the number of replicas
+        temporary = self._ranks.first(lambda: files.prepare(folder, state.step))
         try:
-            write_state(temporary, self._model, self._optimizer, self._ranks)
+            write_state(temporary, state.model, state.optimizer, self._ranks)
             written = self._ranks.collect(lambda: self._measured(temporary))
             card = {
                 "saved": datetime.now(UTC).isoformat(timespec="seconds"),
-                "world_size": dist.get_world_size(),
+                "world_size": self._ranks.count,
+                "data_position": state.data_position,
                 "versions": {"torch": torch.__version__, "torchrec": torchrec.__version__},
                 **self._about,
+                "metrics": state.metrics.state_dict(),
                 "files": {name: facts for share in written for name, facts in share.items()},
             }
-            final = self._ranks.first(lambda: files.publish(temporary, folder, step, card))
+            final = self._ranks.first(lambda: files.publish(temporary, folder, state.step, card))
         except CheckpointError:
             self._ranks.first(lambda: files.abandon(temporary))
             raise
-        self._ranks.first(lambda: files.prune(folder, self._keep))
+        self._ranks.first(lambda: files.prune(folder, self._policy.keep))
         return final
 
     def _measured(self, temporary: Path) -> dict[str, dict[str, int]]:
@@ -165,14 +172,12 @@ class Checkpointer:
 
         The ranks share the reading.
         """
-
-        def check() -> str | None:
-            share = sorted(card["files"].items())[self._ranks.rank :: self._ranks.count]
-            return files.damage(checkpoint, dict(share))
-
+        ranks = self._ranks
         try:
-            card = self._ranks.first(lambda: files.read_card(checkpoint))
-            wrong = next((text for text in self._ranks.collect(check) if text), None)
+            card = ranks.first(lambda: files.read_card(checkpoint))
+            share = dict(sorted(card["files"].items())[ranks.rank :: ranks.count])
+            found = ranks.collect(lambda: files.damage(checkpoint, share))
+            wrong = next((text for text in found if text), None)
         except CheckpointError as error:
             wrong = str(error)
         if wrong is None:

@@ -80,15 +80,16 @@ Entry = torch.Tensor | Blocks
 def as_entry(value: Any) -> Entry:
     """Return a tensor as it is and a distributed one as this rank's blocks, which share its memory."""
     if isinstance(value, ShardedTensor):
-        shards = value.local_shards()
-        parts = [(tuple(s.metadata.shard_offsets), s.tensor.detach()) for s in shards]
+        parts = [(tuple(s.metadata.shard_offsets), s.tensor.detach()) for s in value.local_shards()]
         return Blocks(tuple(value.metadata().size), parts)  # size() warns that DTensor is the future
     if isinstance(value, DTensor):
         local = value.to_local()
         if not isinstance(local, LocalShardsWrapper):
             raise CheckpointError(f"cannot store a DTensor over {type(local).__name__}")
-        pairs = zip(local.local_offsets(), local.local_shards(), strict=True)
-        return Blocks(tuple(value.size()), [(tuple(offsets), part.detach()) for offsets, part in pairs])
+        shards = local.local_shards()
+        offsets = local.local_offsets() if shards else []  # without shards it still names one
+        pairs = zip(offsets, shards, strict=True)
+        return Blocks(tuple(value.size()), [(tuple(first), part.detach()) for first, part in pairs])
     if isinstance(value, torch.Tensor):
         return value.detach()
     raise CheckpointError(f"cannot store a {type(value).__name__}")

@@ -1,52 +1,62 @@
 """One rank of a checkpoint test: ``torchrun ... -m tests.training.checkpoint_worker JOB...``.
 
-A JOB is ``sharding:load:train:save``: build the model with that sharding, load the checkpoint (or ``-``),
-train that many steps, save as that checkpoint (or ``-``). After loading, rank 0 writes the logits of one
-fixed batch to ``<load>.<world size>.<sharding>.pt``.
+A JOB is ``layout:load:train:save``. A layout is a kind of sharding, with ``/2`` behind it for two replica
+groups. The job builds the model so, loads the checkpoint ``load`` (or ``-``), trains that many steps and
+saves the checkpoint ``save`` (or ``-``). After loading, rank 0 writes the logits of one fixed batch to
+``<load>.<layout>.<world size>.pt``.
 """
 
+import os
 import sys
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
 
-from training.checkpoint import Checkpointer
-from training.config import Config, DataConfig, ModelConfig, ShardingConfig
+from training.checkpoint import Checkpoints, Policy
+from training.config import Config, DataConfig, ModelConfig, ReplicaConfig, ShardingConfig
 from training.data import ClickStream
 from training.faults import Fault
-from training.state import start as build
+from training.state import TrainState, start
+from training.stepping import plain_step
 
 MODEL = ModelConfig(tables=3, rows=50, dim=256, hidden=(8,))
 """256 columns are two column shards on two ranks: TorchRec cuts no shard narrower than 128."""
 
 
-def run(job: str) -> None:
-    sharding, load, steps, save = job.split(":")
+def make_state(layout: str) -> TrainState:
+    kind, _, groups = layout.partition("/")
+    world = dist.get_world_size()
     config = Config(
         name="test",
-        world_size=dist.get_world_size(),
+        world_size=world,
         model=MODEL,
-        sharding=ShardingConfig(kind=sharding),
         data=DataConfig(batch_per_rank=16, pooling=2),
+        sharding=ShardingConfig(kind=kind),
+        replicas=ReplicaConfig(group_size=world // int(groups) if groups else 0),
     )
-    state = build(config, Fault())
-    model, optimizer = state.model, state.optimizer
-    start = None if load == "-" else Path(load)
+    return start(config, Fault())
+
+
+def run(job: str) -> None:
+    layout, load, steps, save = job.split(":")
+    state = make_state(layout)
     target = None if save == "-" else Path(save)
-    with Checkpointer(model, optimizer, folder=target and target.parent, start_from=start, keep=9) as keeper:
-        keeper.resume()
-        if start is not None:
-            logits = model(ClickStream(config, rank=0).batch(0))[1].logits
-            if dist.get_rank() == 0:
-                torch.save(logits, f"{load}.{config.world_size}.{sharding}.pt")
-        stream = ClickStream(config, dist.get_rank())
-        for step in range(int(steps)):
-            optimizer.zero_grad()
-            model(stream.batch(step))[0].backward()
-            optimizer.step()
-        if target is not None:
-            assert keeper.save(int(target.name.removeprefix("step-"))) is not None
+    policy = Policy(
+        target and target.parent, keep=9, resume=False, start_from=None if load == "-" else Path(load)
+    )
+    hooks = Checkpoints(policy)
+    hooks.resume(state)
+    stream = ClickStream(state.config, dist.get_rank())
+    if load != "-":
+        _, prediction = state.model(ClickStream(state.config, 0).batch(0))
+        if dist.get_rank() == 0:
+            torch.save(prediction.logits, f"{load}.{layout.replace('/', '_by_')}.{dist.get_world_size()}.pt")
+    for step in range(int(steps)):
+        plain_step(state, iter([stream.batch(step)]))
+    if target is not None:
+        state.step = int(target.name.removeprefix("step-"))
+        assert hooks.save(state) is not None
 
 
 if __name__ == "__main__":
@@ -57,6 +67,4 @@ if __name__ == "__main__":
     dist.barrier()
     sys.stdout.flush()
     sys.stderr.flush()
-    import os
-
-    os._exit(0)  # as training.__main__ does, for the same reason
+    os._exit(0)  # gloo's threads may outlive the interpreter's end otherwise (pytorch/pytorch#190489)

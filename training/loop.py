@@ -27,6 +27,7 @@ def train(config: Config, traces: Path) -> TrainState:
     stop_on_sigterm(state)
     hooks = make_hooks(config)
     hooks.resume(state)
+    first = state.step
     stream = batches(config, rank, state.data_position, fault)
     advance = make_advance(state)
 
@@ -42,6 +43,7 @@ def train(config: Config, traces: Path) -> TrainState:
         hooks.on_end(state)
         truth = ground_truth(config, gather(fault.measured_ms), gather(state.plan_ranks()))
         recording.record("faults", truth)
+        recording.record("wire", state.wire.describe(config, state.step - first))
     return state
 
 

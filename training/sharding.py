@@ -15,16 +15,16 @@ from torchrec.distributed.planner import EmbeddingShardingPlanner, ParameterCons
 from torchrec.distributed.sharding_plan import column_wise, construct_module_sharding_plan, table_wise
 from torchrec.distributed.types import ModuleSharder, ShardingPlan
 
-from training.codecs import codec_registry
+from training.codecs import WireCounter, codec_registry
 from training.config import Config, ConfigError
 from training.tables import Part, pooled_parts, sequence_parts
 
 Sharders = list[ModuleSharder[nn.Module]]
 
 
-def make_sharders(config: Config) -> Sharders:
+def make_sharders(config: Config, counter: WireCounter) -> Sharders:
     """Return the sharders of both kinds of tables, with the number formats of the wire."""
-    registry = codec_registry(config)
+    registry = codec_registry(config, counter)
     return [
         EmbeddingBagCollectionSharder(qcomm_codecs_registry=registry),
         EmbeddingCollectionSharder(qcomm_codecs_registry=registry),

@@ -14,6 +14,7 @@ from torchrec.optim.keyed import CombinedOptimizer, KeyedOptimizer, KeyedOptimiz
 from torchrec.optim.optimizers import in_backward_optimizer_filter
 from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 
+from training.codecs import WireCounter
 from training.config import Config
 from training.emulation import emulate_lookups
 from training.faults import Fault
@@ -41,6 +42,8 @@ class TrainState:
     sync_replicas: Sync | None
     planned: Any
     """The planner's sharding options, None where the placement was given."""
+    wire: WireCounter
+    """Bytes of embeddings this process sent since it began."""
     metrics: Metrics = field(default_factory=Metrics)
     step: int = 0
     data_position: int = 0
@@ -73,7 +76,8 @@ def start(config: Config, fault: Fault) -> TrainState:
         apply_optimizer_in_backward(RowWiseAdagrad, tables.parameters(), {"lr": config.loop.embedding_lr})
     if config.dense.compile:
         model.dense_part.compile()
-    sharders = make_sharders(config)
+    wire = WireCounter()
+    sharders = make_sharders(config, wire)
     plan, planned = make_plan(config, model, sharders)
     sharded, sync = shard(config, model, plan, sharders, device)
     emulate_lookups(sharded, config.emulation.lookup_us_per_1k_ids, fault.on_lookup)
@@ -85,7 +89,7 @@ def start(config: Config, fault: Fault) -> TrainState:
     combined = CombinedOptimizer([sharded.fused_optimizer, _clipped(dense, config.dense.clip_norm)])
     if sync is not None:
         sync()  # replicas initialise their tables each for itself
-    return TrainState(config, device, sharded, combined, dense, sync, planned)
+    return TrainState(config, device, sharded, combined, dense, sync, planned, wire)
 
 
 def _clipped(optimizer: KeyedOptimizer, largest_norm: float) -> KeyedOptimizer:

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from traceinsight import __version__
 from traceinsight.diagnosis import Diagnosis, OtherRun
+from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.engine import diagnose as diagnose_trace_set
+from traceinsight.engine.whatif import what_if
 from traceinsight.reading import load as read
+from traceinsight.replay.edits.registry import edit_lines
 from traceinsight.trace.assemble import assemble
 from traceinsight.trace.trace_set import TraceSet
 
@@ -61,6 +64,21 @@ def load(
 def diagnose(loaded: Loaded) -> Diagnosis:
     """Analyse a loaded run."""
     return diagnose_trace_set(loaded.trace_set, version=__version__, other_runs=loaded.other_runs)
+
+
+def whatif(loaded: Loaded, edits: Sequence[str]) -> WhatIf:
+    """Predict the step time of a loaded run after these edits, applied in order.
+
+    Raises:
+        UsageError: An edit is unknown or its value is wrong.
+
+    """
+    return what_if(loaded.trace_set, edits, loaded.other_runs)
+
+
+def edit_help() -> list[str]:
+    """One line per edit that :func:`whatif` knows."""
+    return edit_lines()
 
 
 def analyze(

@@ -11,6 +11,7 @@ import typer
 from traceinsight import __version__
 from traceinsight.cli.analyze import analyze
 from traceinsight.cli.rules import rules
+from traceinsight.cli.whatif import whatif
 
 _Arguments = ParamSpec("_Arguments")
 
@@ -47,6 +48,7 @@ def _stoppable(command: Callable[_Arguments, None]) -> Callable[_Arguments, None
 
 
 app.command()(_stoppable(analyze))
+app.command()(_stoppable(whatif))
 app.command()(_stoppable(rules))
 
 

@@ -50,10 +50,9 @@ def _parts(trace_set: TraceSet, stretch: Stretch) -> dict[int, list[Part]]:
             continue
         for rank, member, start, end in zip(one.ranks, one.members, one.starts_ns, one.ends_ns, strict=True):
             # Without synchronisation every member goes at its own pace: it "meets" itself.
-            met = one.last_arrival_ns if one.synchronising else start
-            found[rank].append(
-                Part(index, member.event, member.launch_ns, start, min(max(met, start), end), end)
-            )
+            # A clock error may let a member end before the last arrives: its transfer then takes no time.
+            met = max(one.last_arrival_ns, start) if one.synchronising else start
+            found[rank].append(Part(index, member.event, member.launch_ns, start, met, max(met, end)))
     for parts in found.values():
         parts.sort(key=lambda part: part.launch_ns)
     return found

@@ -183,23 +183,23 @@ class _Host:
         named = trace.recording.named
         self.syncs = named(runtime, lambda name: _SYNCHRONISES.search(name) is not None)
         self.event_waits = named(runtime, lambda name: _WAITS_FOR_EVENT.search(name) is not None)
+        begun = np.concatenate((self.launches, self.syncs))
+        drains = _drains(trace, gpu, np.sort(events.start_ns[begun]), named(runtime, _allocates))
         moments = np.concatenate(
-            (events.start_ns[self.launches], events.start_ns[self.syncs], events.end_ns[self.syncs], window)
+            (events.start_ns[begun], window, events.end_ns[self.syncs], events.start_ns[drains])
         )
-        what = np.concatenate((self.launches, self.syncs, self.syncs, [MISSING, MISSING]))
-        closes = np.zeros(len(moments), dtype=np.bool_)
-        closes[len(self.launches) + len(self.syncs) : len(self.launches) + 2 * len(self.syncs)] = True
+        what = np.concatenate((begun, [MISSING, MISSING], self.syncs, drains))
+        closes = np.arange(len(moments)) >= len(begun) + len(window)
         order = np.lexsort((closes, moments))
         self.moments, self.what, self.closes = moments[order], what[order].astype(np.int64), closes[order]
 
     def add(self, draft: GraphDraft, origin: Int64, offset_ns: int) -> Int64:
-        """Add the moments as a chain; the time inside a synchronisation is left open."""
+        """Add the moments as a chain; the time before the end of a wait for the device is left open."""
         nodes = draft.add_nodes(NodeKind.HOST, self._trace.rank, self.moments - offset_ns, event=self.what)
         gaps = np.diff(self.moments)
-        # A synchronisation that waits for the device would return at once if the device were done.
-        open_end = self.closes[1:] & (self.what[1:] == self.what[:-1])
+        # A wait for the device would end at once if the device were done.
         quick = np.minimum(gaps, QUICK_SYNC_NS)
-        draft.add_edges(EdgeKind.HOST_TIME, nodes[:-1], nodes[1:], np.where(open_end, quick, gaps))
+        draft.add_edges(EdgeKind.HOST_TIME, nodes[:-1], nodes[1:], np.where(self.closes[1:], quick, gaps))
         draft.add_edges(
             EdgeKind.ORIGIN, origin, nodes[:1], float(self.moments[0] - offset_ns - draft.origin_ns)
         )
@@ -232,11 +232,10 @@ class _Host:
         ends_ns = events.end_ns[device.events]
         by_end = np.argsort(ends_ns, kind="stable")
         for at in np.flatnonzero(self.closes).tolist():
-            call = self.what[at]
-            until = int(np.searchsorted(ends_ns[by_end], events.end_ns[call], side="right"))
+            until = int(np.searchsorted(ends_ns[by_end], self.moments[at], side="right"))
             for candidate in by_end[max(0, until - _LOOK_BACK) : until][::-1].tolist():
-                if launched_ns[candidate] < events.start_ns[call]:
-                    tail = events.end_ns[call] - ends_ns[candidate]
+                if launched_ns[candidate] <= self.moments[at - 1]:
+                    tail = self.moments[at] - ends_ns[candidate]
                     lag = float(min(tail, QUICK_SYNC_NS * 5))
                     draft.add_edges(
                         EdgeKind.SYNC,
@@ -247,6 +246,32 @@ class _Host:
                     )
                     break
 
+
+def _allocates(name: str) -> bool:
+    return name.startswith(("cudaMalloc", "cudaFree", "hipMalloc", "hipFree"))
+
+
+def _drains(trace: RankTrace, gpu: Int64, moments: Int64, allocations: Int64) -> Int64:
+    """Allocator calls before which the host stood waiting for the device, without any recorded call.
+
+    PyTorch's allocator waits for its blocks' events before it frees and allocates anew. Such a call comes
+    right after device work that ended in a long gap of the host's, and that was launched before the gap.
+    """
+    events = trace.recording.events
+    ends = np.sort(events.end_ns[gpu])
+    if not len(ends) or not len(moments):
+        return np.empty(0, dtype=np.int64)
+    call_ns = events.start_ns[allocations]
+    before = moments[np.maximum(np.searchsorted(moments, call_ns) - 1, 0)]
+    previous = np.concatenate(([0], call_ns[:-1]))  # the call itself may follow another allocator call
+    ended = ends[np.maximum(np.searchsorted(ends, call_ns, side="right") - 1, 0)]
+    gap_from = np.maximum(before, previous)
+    waited = (call_ns - gap_from >= LONG_GAP_NS) & (ended > gap_from) & (call_ns - ended <= LONG_GAP_NS)
+    return allocations[waited]
+
+
+LONG_GAP_NS = 1_000_000
+"""A host that launches nothing for this long is busy elsewhere or waits."""
 
 QUICK_SYNC_NS = 5_000
 """A synchronising call that finds the device done returns within microseconds."""

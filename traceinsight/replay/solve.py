@@ -32,6 +32,11 @@ def replay(graph: Graph) -> Times:
     return np.array(start)
 
 
-def finish_ns(graph: Graph, start_ns: Times) -> float:
-    """When the last work of the stretch is done, ns after the graph's origin."""
-    return float((start_ns + graph.nodes.duration_ns).max()) if len(start_ns) else 0.0
+def step_ends_ns(graph: Graph, start_ns: Times) -> list[float]:
+    """When the last work of each step is done over all ranks, ns after the graph's origin, by step.
+
+    A step in which nothing was recorded is left out.
+    """
+    ends = start_ns + graph.nodes.duration_ns
+    members = [graph.nodes.step == step for step in graph.steps]
+    return [float(ends[mine].max()) for mine in members if mine.any()]

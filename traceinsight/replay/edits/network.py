@@ -91,6 +91,10 @@ class LargerBatch:
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Grow device work and payloads."""
+        if not facts.trace_set.has_gpu:
+            raise NotApplicableError(
+                "on CPU ranks, work that grows with the batch cannot be told from fixed work"
+            )
         ratio = np.full(len(facts.trace_set.collectives) + 1, 1.0)
         for index, one in enumerate(facts.trace_set.collectives):
             if one.operation == "all_to_all":

@@ -60,15 +60,20 @@ def _late_intervals(
             continue
         arrival = one.starts_ns[one.ranks.index(rank)]
         others = [start for other, start in zip(one.ranks, one.starts_ns, strict=True) if other not in group]
-        late = float(max(0, arrival - max(others))) if others else 0.0
-        met.append((arrival - graph.origin_ns, one.ends_ns[one.ranks.index(rank)] - graph.origin_ns, late))
+        late = max(0, arrival - max(others)) if others else 0
+        end = one.ends_ns[one.ranks.index(rank)]
+        met.append((float(arrival - graph.origin_ns), float(end - graph.origin_ns), float(late)))
     intervals: list[tuple[float, float, float]] = []
     released = 0.0
-    for arrival, end, late in sorted(met):
-        if late > 0 and arrival - released > 0:
-            intervals.append((released, arrival, min(late, arrival - released)))
-        released = max(released, end)
+    for arrived, ended, excess in sorted(met):
+        if excess > 0 and arrived > released:
+            intervals.append((released, arrived, min(excess, arrived - released)))
+        released = max(released, ended)
     return intervals
+
+
+CLOCK_SLACK_NS = 200_000
+"""By how much a profiler's GPU times may be off against the host's."""
 
 
 def _scale_between(
@@ -84,8 +89,10 @@ def _scale_between(
     nodes, edges = graph.nodes, graph.edges
     inside = (nodes.rank == rank) & (nodes.measured_ns > begin) & (nodes.measured_ns <= end)
     duration[inside & (nodes.kind == NodeKind.WORK)] *= factor
+    # The launch of the late arrival may be recorded a little after its start on the device.
+    reached = (nodes.rank == rank) & (nodes.measured_ns > begin) & (nodes.measured_ns <= end + CLOCK_SLACK_NS)
     own_time = np.isin(edges.kind, (EdgeKind.HOST_TIME, EdgeKind.LAUNCH))
-    lag[own_time & inside[edges.target]] *= factor
+    lag[own_time & reached[edges.target]] *= factor
 
 
 @dataclass(frozen=True, slots=True)

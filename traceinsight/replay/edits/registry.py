@@ -56,6 +56,16 @@ EDITS: dict[str, tuple[str, Callable[[str], Edit]]] = {
 }
 
 
+def edit_lines() -> list[str]:
+    """``name=example  first sentence of its documentation``, one per edit."""
+    lines = []
+    for name, (example, make) in EDITS.items():
+        written = f"{name}={example}" if example else name
+        said = (type(make(example)).__doc__ or "").split("\n")[0].partition(": ")[2]
+        lines.append(f"{written:<28}{said}")
+    return lines
+
+
 def parse_edit(text: str) -> Edit:
     """Read ``name`` or ``name=value``.
 

@@ -1,0 +1,52 @@
+"""``traceinsight whatif``: predict a change before making it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from traceinsight.cli.options import Quiet, RankRegex, RunNumber, Traces, Workers
+from traceinsight.cli.progress import reading_progress
+from traceinsight.cli.stdout import write_stdout
+
+
+def whatif(
+    traces: Traces,
+    edits: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--edit", "-e", metavar="EDIT",
+            help="A change, e.g. qcomms=fp8. Repeat to apply several, in this order. Without any, the "
+            "possible edits are listed.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")] = False,
+    run: RunNumber = None,
+    rank_regex: RankRegex = None,
+    workers: Workers = None,
+    quiet: Quiet = False,
+) -> None:  # fmt: skip
+    """Predict the step time after changes, by replaying the measured steps with them.
+
+    Gains overlap, so each edit is applied on top of the ones before it; they are never added up. An edit
+    that would slow the step down says so.
+
+    [bold]Examples[/bold]
+
+      traceinsight whatif traces/ --edit qcomms=fp8
+      traceinsight whatif traces/ --edit no-straggler=2 --edit overlap=sparse_data_dist
+    """
+    from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
+
+    if not edits:
+        write_stdout("".join(f"{line}\n" for line in api.edit_help()))
+        return
+    with reading_progress(quiet=quiet) as progress:
+        loaded = api.load(traces, run=run, rank_regex=rank_regex, workers=workers, progress=progress)
+    answer = api.whatif(loaded, edits)
+    from traceinsight.report.json_document import to_json  # noqa: PLC0415 - likewise
+    from traceinsight.report.whatif import render_what_if  # noqa: PLC0415 - likewise
+
+    write_stdout(to_json(answer) if as_json else render_what_if(answer))

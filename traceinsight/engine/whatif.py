@@ -1,0 +1,96 @@
+"""What the step time would be with the changes a user names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceinsight.diagnosis import Interval, NanosecondRange, OtherRun
+from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+from traceinsight.engine.facts import run_facts
+from traceinsight.replay.edits.edit import Edit, NotApplicableError
+from traceinsight.replay.edits.network import LargerBatch
+from traceinsight.replay.edits.registry import parse_edit
+from traceinsight.replay.predict import Bench, Prediction
+from traceinsight.replay.prepared import Prepared, Residual, Unpredictable, prepare
+from traceinsight.trace.activity import activities
+from traceinsight.trace.trace_set import TraceSet
+
+
+def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[OtherRun] = ()) -> WhatIf:
+    """Apply the edits in order, each on what the ones before have left.
+
+    Raises:
+        UsageError: If an edit is unknown or its value is wrong.
+
+    """
+    parsed = [parse_edit(text) for text in edits]
+    prepared = prepare(trace_set, activities(trace_set))
+    run = run_facts(trace_set, other_runs)
+    if isinstance(prepared, Unpredictable):
+        return WhatIf(run=run, replay=_replay(prepared.residual, prepared.reason), step_ns=None, edits=[])
+    return WhatIf(
+        run=run,
+        replay=_replay(prepared.residual, None),
+        step_ns=round(prepared.step_ns),
+        edits=_apply_in_turn(prepared, parsed),
+    )
+
+
+def _apply_in_turn(prepared: Prepared, edits: Sequence[Edit]) -> list[PredictedEdit]:
+    bench = Bench(prepared)
+    applied: list[Edit] = []
+    before = bench.predict([])
+    rows = []
+    for edit in edits:
+        try:
+            after = bench.predict([*applied, edit])
+        except NotApplicableError as reason:
+            rows.append(_not_applicable(edit, str(reason)))
+            continue
+        applied.append(edit)
+        rows.append(_predicted(edit, before, after))
+        before = after
+    return rows
+
+
+def _predicted(edit: Edit, before: Prediction, after: Prediction) -> PredictedEdit:
+    return PredictedEdit(
+        edit=edit.text,
+        step_ns=NanosecondRange(
+            low=round(after.low_ns), expected=round(after.expected_ns), high=round(after.high_ns)
+        ),
+        speedup=_speedup(before.expected_ns, after),
+        cumulative_speedup=_speedup(after.before_ns, after),
+        per_example_factor=edit.factor if isinstance(edit, LargerBatch) else 1.0,
+        not_applicable=None,
+    )
+
+
+def _not_applicable(edit: Edit, reason: str) -> PredictedEdit:
+    return PredictedEdit(
+        edit=edit.text,
+        step_ns=None,
+        speedup=None,
+        cumulative_speedup=None,
+        per_example_factor=1.0,
+        not_applicable=reason,
+    )
+
+
+def _speedup(now_ns: float, after: Prediction) -> Interval:
+    """Step time now over step time then: the slow end of the interval is the low speedup."""
+    least = 1.0  # ns: a step of no length would make the speedup infinite
+    return Interval(
+        low=now_ns / max(after.high_ns, least),
+        expected=now_ns / max(after.expected_ns, least),
+        high=now_ns / max(after.low_ns, least),
+    )
+
+
+def _replay(residual: Residual | None, reason: str | None) -> Replay:
+    return Replay(
+        residual_share=residual.share if residual else None,
+        worst_step=residual.worst_share if residual else None,
+        predicted=reason is None,
+        reason=reason,
+    )

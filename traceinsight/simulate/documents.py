@@ -10,7 +10,7 @@ import numpy as np
 
 from traceinsight import __version__
 from traceinsight.simulate.machine import Meeting
-from traceinsight.simulate.sharding import Shard, table_names
+from traceinsight.simulate.sharding import Shard, all_tables
 
 if TYPE_CHECKING:
     from traceinsight.simulate.run import SimulatedRun
@@ -142,8 +142,7 @@ def _tables(run: SimulatedRun) -> list[dict[str, Any]]:
             "mean_ids": table.mean_ids,
             "features": [f"{name}_ids"],
         }
-        for table in run.spec.tables
-        for name in table_names(table)
+        for name, table in all_tables(run.spec)
     ]
 
 

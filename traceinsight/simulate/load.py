@@ -14,6 +14,7 @@ import msgspec
 from traceinsight.base.errors import UsageError
 from traceinsight.base.hardware import GPUS, NETWORKS
 from traceinsight.simulate.presets import PRESETS, preset_text
+from traceinsight.simulate.sharding import all_tables, partition_count
 from traceinsight.simulate.spec import Spec
 
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
@@ -160,13 +161,10 @@ def _problems(spec: Spec) -> Iterator[tuple[str, str]]:
         yield f"cluster.network: no {cluster.network!r}.", f"Allowed: {', '.join(NETWORKS)}."
     if world % spec.group_size:
         yield f"two_d.group_size: {spec.group_size} does not divide {world} ranks.", "Take a divisor."
-    names = [table.name for table in spec.tables]
-    if len(set(names)) < len(names):
-        yield "tables: two of them have the same name.", "Names must differ."
-    for table in spec.tables:
+    for name, table in spec.tables.items():
         if table.dim % spec.narrowing:
             yield (
-                f"narrowing: {spec.narrowing} does not divide dim {table.dim} of {table.name}.",
+                f"narrowing: {spec.narrowing} does not divide dim {table.dim} of {name}.",
                 "Take a divisor.",
             )
     ranks = {
@@ -182,11 +180,7 @@ def _problems(spec: Spec) -> Iterator[tuple[str, str]]:
 
 
 def _placement_problems(spec: Spec) -> Iterator[tuple[str, str]]:
-    from traceinsight.simulate.sharding import partition_count, table_names  # noqa: PLC0415 - only when explicit
-
-    counts = {
-        name: partition_count(table, spec.group_size) for table in spec.tables for name in table_names(table)
-    }
+    counts = {name: partition_count(table, spec.world_size) for name, table in all_tables(spec)}
     for name, ranks in spec.placement.explicit.items():
         if name not in counts:
             yield (

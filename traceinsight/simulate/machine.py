@@ -343,7 +343,8 @@ class Machine:
         extra = 1 + self.costs.slowdown
         for begin, until in self._transfers:
             # Work left when the transfer begins takes `extra` times as long, until the transfer ends.
-            begin_at = np.clip(begin, start_ns, end)
-            beside = np.clip(np.minimum(end - begin_at, (until - begin_at) / extra), 0, None)
-            end = end + np.rint(beside * self.costs.slowdown).astype(np.int64)
+            begin_at = np.maximum(begin, start_ns)
+            beside = np.minimum(end - begin_at, (until - begin_at) / extra)
+            if (beside > 0).any():
+                end = end + np.rint(np.maximum(beside, 0) * self.costs.slowdown).astype(np.int64)
         return end

@@ -82,8 +82,6 @@ class Program:
 
     def _step(self) -> None:
         machine, depth = self.machine, self.spec.pipeline_depth
-        if self._index == 0:
-            machine.busy(round(self.spec.capture.first_step_extra_ms * 1e6))
         with machine.span("## zero_grad ##"):
             machine.busy(round(self.spec.host.phase_us * 1e3))
         if depth == 0:
@@ -167,7 +165,8 @@ class Program:
     def _forward(self, batch: _Batch) -> None:
         machine, dense = self.machine, self.spec.dense
         machine.busy(round((self.spec.host.phase_us + self.spec.host.stall_ms * 1e3) * 1e3))
-        machine.busy(np.rint(self._late("host_ms")).astype(np.int64))
+        first_extra_ms = self.spec.capture.first_step_extra_ms if self._index == 0 else 0.0
+        machine.busy(np.rint(self._late("host_ms") + first_extra_ms * 1e6).astype(np.int64))
         exchanged = batch.exchanged or self._look_up(batch)
         if self.spec.pipeline_depth == 2:
             self._look_up(self._batches[1])

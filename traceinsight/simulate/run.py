@@ -53,7 +53,10 @@ class SimulatedRun:
     @cached_property
     def truth(self) -> Truth:
         """What the analysis should find."""
-        return measure_truth(self.spec, self.rows, self.collectives)
+        return measure_truth(self.spec, self.rows, [self.collectives[at] for at in self._recorded()])
+
+    def _recorded(self) -> list[int]:
+        return [row.collective for row in self.rows if row.kind == "kernel" and row.collective is not None]
 
     def columns(self, rank: int) -> dict[str, Int64 | list[str]]:
         """One rank's events as columns: name, kind, lane, start_ns, dur_ns, correlation; common clock."""
@@ -102,11 +105,11 @@ def simulate(spec: Spec) -> SimulatedRun:
     workload = build_workload(spec)
     program = Program(workload)
     program.run()
-    first = spec.capture.first_step
+    first, strays = spec.capture.first_step, spec.capture.strays
     rows = [
         row
         for row in program.machine.rows
-        if row.step >= first or _reaches_into(row, program.capture_start_ns)
+        if row.step >= first or (strays and _reaches_into(row, program.capture_start_ns))
     ]
     per_node = np.random.default_rng((spec.seed, _SKEW_STREAM)).uniform(-1, 1, spec.cluster.nodes)
     offsets = np.rint(per_node * spec.cluster.clock_skew_ms * 1e6).astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -13,6 +13,7 @@ from traceinsight.simulate.spec import Spec, Table
 
 Float = NDArray[np.float64]
 
+_NOWHERE = -1
 _HOT_IDS = 4096
 """Ids whose own frequency decides the balance of hash partitions; the many colder ones spread evenly."""
 
@@ -28,7 +29,7 @@ class Shard:
         rows: Half-open range of rows it stands for in the manifest (a hash has no ranges; sizes are right).
         dim: Values per row.
         ids: Ids looked up per example.
-        vectors: Vectors returned per example.
+        pooled: Whether one vector per example is returned, or one per id.
         owner: Rank inside the sharding group.
 
     """
@@ -39,8 +40,13 @@ class Shard:
     rows: tuple[int, int]
     dim: int
     ids: float
-    vectors: float
+    pooled: bool
     owner: int
+
+    @property
+    def vectors(self) -> float:
+        """Vectors returned per example."""
+        return 1.0 if self.pooled else self.ids
 
     @property
     def cost(self) -> float:
@@ -80,26 +86,28 @@ class Sharding:
     weight_bytes: Float  # owned per rank
 
 
-def table_names(table: Table) -> list[str]:
-    """The names of the ``count`` tables an entry stands for."""
-    return [table.name] if table.count == 1 else [f"{table.name}_{index}" for index in range(table.count)]
+def all_tables(spec: Spec) -> Iterator[tuple[str, Table]]:
+    """Every table with its name; an entry of the specification stands for ``count`` of them."""
+    for name, table in spec.tables.items():
+        for index in range(table.count):
+            yield (name if table.count == 1 else f"{name}_{index}"), table
 
 
-def partition_count(table: Table, group_size: int) -> int:
-    """Hash partitions of a table in a sharding group of this size."""
+def partition_count(table: Table, world_size: int) -> int:
+    """Hash partitions of a table in a job of this size."""
     if table.partitions_per_rank is None:
         return table.partitions
-    return max(1, round(table.partitions_per_rank * group_size))
+    return max(1, round(table.partitions_per_rank * world_size))
 
 
 def shard_tables(spec: Spec) -> Sharding:
     """Partition and place every table."""
     size = spec.group_size
-    drafts = [draft for table in spec.tables for draft in _partitions(spec, table)]
-    owners = _owners(spec, drafts, size)
-    shards = tuple(
-        Shard(*draft_fields, owner=owner) for (_, draft_fields), owner in zip(drafts, owners, strict=True)
-    )
+    drafts: list[tuple[Table, Shard]] = []
+    for index, (name, table) in enumerate(all_tables(spec)):
+        drafts += [(table, shard) for shard in _partitions(spec, name, table, index)]
+    owners = _owners(spec, drafts)
+    shards = tuple(replace(shard, owner=owner) for (_, shard), owner in zip(drafts, owners, strict=True))
     names = list(dict.fromkeys(shard.module for shard in shards))
     weights = np.zeros(size)
     for shard in shards:
@@ -108,22 +116,18 @@ def shard_tables(spec: Spec) -> Sharding:
     return Sharding(shards, MappingProxyType(modules), weights)
 
 
-_Draft = tuple[Table, tuple[str, str, int, tuple[int, int], int, float, float]]
-
-
-def _partitions(spec: Spec, table: Table) -> Iterator[_Draft]:
-    count = partition_count(table, spec.group_size)
+def _partitions(spec: Spec, name: str, table: Table, index: int) -> Iterator[Shard]:
+    """The partitions of one table, not placed yet."""
+    count = partition_count(table, spec.world_size)
     dim, rows = table.dim // spec.narrowing, table.rows * spec.narrowing
-    for index, name in enumerate(table_names(table)):
-        share = partition_shares(rows, count, table.zipf, spec.seed * 1009 + index)
-        for partition in range(count):
-            ids = table.mean_ids * float(share[partition])
-            bounds = (rows * partition // count, rows * (partition + 1) // count)
-            vectors = 1.0 if table.pooling == "sum" else ids
-            yield table, (name, table.module, partition, bounds, dim, ids, vectors)
+    share = partition_shares(rows, count, table.zipf, (spec.seed, index))
+    for partition in range(count):
+        bounds = (rows * partition // count, rows * (partition + 1) // count)
+        ids = table.mean_ids * float(share[partition])
+        yield Shard(name, table.module, partition, bounds, dim, ids, table.pooling == "sum", _NOWHERE)
 
 
-def partition_shares(rows: int, count: int, zipf: float, seed: int) -> Float:
+def partition_shares(rows: int, count: int, zipf: float, seed: tuple[int, ...]) -> Float:
     """Share of the lookups each hash partition gets, shape (count,), sum 1.
 
     Ids follow Zipf's law p(k) ~ k**-zipf. Each of the hottest goes whole to the partition its hash gives.
@@ -147,29 +151,27 @@ def _zipf_tail(first: int, rows: int, zipf: float) -> float:
     return float((high ** (1 - zipf) - low ** (1 - zipf)) / (1 - zipf))
 
 
-def _owners(spec: Spec, drafts: Sequence[_Draft], size: int) -> list[int]:
-    """Explicit placement first, then by policy; greedy fills up what the others left."""
-    owners = [-1] * len(drafts)
+def _owners(spec: Spec, drafts: Sequence[tuple[Table, Shard]]) -> list[int]:
+    """Explicit placement and the fixed policies first; greedy then fills up what they left."""
+    size = spec.group_size
+    owners = [_NOWHERE] * len(drafts)
     load = np.zeros(size)
-    greedy: list[int] = []
     turn = 0
-    for at, (table, (name, _, partition, _, dim, ids, vectors)) in enumerate(drafts):
+    for at, (table, shard) in enumerate(drafts):
         policy = table.placement or spec.placement.policy
-        if name in spec.placement.explicit:
-            owners[at] = spec.placement.explicit[name][partition]
+        if shard.table in spec.placement.explicit:
+            owners[at] = spec.placement.explicit[shard.table][shard.partition]
         elif policy == "modulo":
-            owners[at] = partition % size
+            owners[at] = shard.partition % size
         elif policy == "round_robin":
             owners[at] = turn % size
             turn += 1
-        else:
-            greedy.append(at)
-            continue
-        load[owners[at]] += dim * (ids + vectors)
-    costs = {at: drafts[at][1][4] * (drafts[at][1][5] + drafts[at][1][6]) for at in greedy}
-    for at in sorted(greedy, key=lambda one: (-costs[one], one)):
+        if owners[at] != _NOWHERE:
+            load[owners[at]] += shard.cost
+    left = [at for at, owner in enumerate(owners) if owner == _NOWHERE]
+    for at in sorted(left, key=lambda one: (-drafts[one][1].cost, one)):
         owners[at] = int(load.argmin())
-        load[owners[at]] += costs[at]
+        load[owners[at]] += drafts[at][1].cost
     return owners
 
 
@@ -180,16 +182,7 @@ def _module(spec: Spec, name: str, shards: Sequence[Shard]) -> Module:
         weights = np.array(values, dtype=np.float64)
         return np.bincount(owner, weights=weights, minlength=spec.group_size).astype(np.float64)
 
-    first = [shard for shard in shards if shard.partition == 0]
-    pooled = {
-        table_name: table.pooling == "sum" for table in spec.tables for table_name in table_names(table)
-    }
-    width = sum(
-        shard.dim
-        if pooled[shard.table]
-        else sum(one.dim * one.ids for one in shards if one.table == shard.table)
-        for shard in first
-    )
+    width = sum(shard.dim * (float(shard.partition == 0) if shard.pooled else shard.ids) for shard in shards)
     return Module(
         name=name,
         ids=per_rank([shard.ids for shard in shards]),
@@ -197,5 +190,5 @@ def _module(spec: Spec, name: str, shards: Sequence[Shard]) -> Module:
         values_sent=per_rank([shard.vectors * shard.dim for shard in shards]),
         shards=per_rank([1.0] * len(shards)),
         dim=max(shard.dim for shard in shards),
-        returned_width=float(width),
+        returned_width=width,
     )

@@ -69,9 +69,8 @@ class Cluster(_Section, frozen=True):
 
 
 class Table(_Section, frozen=True):
-    """One embedding table, or ``count`` equal ones named ``name_0``, ``name_1``, ..."""
+    """One embedding table, ``[tables.<name>]``, or ``count`` equal ones: ``<name>_0``, ``<name>_1``, ..."""
 
-    name: Annotated[str, Meta(min_length=1, description="Name of the table.")]
     count: Annotated[int, Meta(ge=1, le=100_000, description="Number of equal tables.")] = 1
     rows: Annotated[int, Meta(ge=1, description="Rows of each table.")] = 1_000_000
     dim: Annotated[int, Meta(ge=1, le=65_536, description="Values per row.")] = 128
@@ -92,7 +91,7 @@ class Table(_Section, frozen=True):
         int, Meta(ge=1, le=100_000, description="Hash partitions the rows are split into (1: table-wise).")
     ] = 1
     partitions_per_rank: (
-        Annotated[float, Meta(gt=0, le=64, description="Partitions per rank of the sharding group instead.")]
+        Annotated[float, Meta(gt=0, le=64, description="Partitions per rank of the whole job instead.")]
         | None
     ) = None
     placement: (
@@ -252,6 +251,13 @@ class Capture(_Section, frozen=True):
         int, Meta(ge=2, description="Longer argument lists are cut by `...`, as in PyTorch.")
     ] = 30
     operators: Annotated[bool, Meta(description="Whether CPU operators are written.")] = True
+    strays: Annotated[
+        bool,
+        Meta(
+            description="Whether device work launched before the capture is in the trace: without its launch "
+            "and without collective arguments, as Kineto writes it."
+        ),
+    ] = True
     flows: Annotated[
         bool, Meta(description="Whether `ac2g` flow events are written (Perfetto's arrows).")
     ] = True
@@ -280,7 +286,7 @@ class Spec(_Section, frozen=True, kw_only=True):
         float, Meta(ge=0, le=0.5, description="Relative standard deviation of each kernel's time.")
     ] = 0.01
     cluster: Cluster = Cluster()
-    tables: Annotated[tuple[Table, ...], Meta(min_length=1, description="The embedding tables.")]
+    tables: Annotated[dict[str, Table], Meta(min_length=1, description="The embedding tables, by name.")]
     placement: Placement = Placement()
     dense: Dense = Dense()
     comms: Comms = Comms()

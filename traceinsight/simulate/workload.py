@@ -159,7 +159,9 @@ class _Costing:
         values = np.repeat(batch * module.ids[None, :], size, axis=0)
         return ModuleWork(
             module=module,
-            pooled=any(table.pooling == "sum" for table in spec.tables if table.module == module.name),
+            pooled=any(
+                table.pooling == "sum" for table in spec.tables.values() if table.module == module.name
+            ),
             lookup_ns=self._ranks((read + written + examples * module.ids * _ID_BYTES) / self.hbm),
             update_ns=self._ranks(
                 (_UPDATE_PASSES * read + written + 4 * examples * module.ids * _ID_BYTES) / self.hbm

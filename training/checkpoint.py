@@ -113,7 +113,8 @@ class Checkpoints:
             with record_function("## checkpoint ##"):
                 final = self._write(folder, state)
         except CheckpointError as error:
-            self._say(f"could not save step {state.step} in {folder} ({error}); training goes on without it")
+            why = f"{error}; {files.free_space(folder)} free"
+            self._say(f"could not save step {state.step} in {folder} ({why}); training goes on without it")
             return None
         self._saved_at = state.step
         self._say(f"saved step {state.step} in {final} ({time.perf_counter() - began:.1f} s)")

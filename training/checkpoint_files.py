@@ -72,6 +72,14 @@ def abandon(temporary: Path) -> None:
     shutil.rmtree(temporary, ignore_errors=True)
 
 
+def free_space(folder: Path) -> str:
+    """Return how much the disk of ``folder`` has left, for a message (a writer's error is often cryptic)."""
+    try:
+        return f"{shutil.disk_usage(folder).free / 1e6:,.0f} MB"
+    except OSError:
+        return "an unknown number of MB"
+
+
 def publish(temporary: Path, folder: Path, step: int, card: dict[str, Any]) -> Path:
     """Write the card, make everything durable, and give the checkpoint its name; raises OSError."""
     text = json.dumps({"schema_version": SCHEMA_VERSION, "step": step, **card}, indent=1)

@@ -87,3 +87,7 @@ def test_an_interval_without_length_is_no_time() -> None:
     assert intervals.single(5, 5).tolist() == []
     assert intervals.single(5, 4).tolist() == []
     assert intervals.single(5, 6).tolist() == [[5, 6]]
+
+
+def test_clipping_to_no_length_is_empty() -> None:
+    assert intervals.clip(intervals.single(0, 10), 5, 5).tolist() == []

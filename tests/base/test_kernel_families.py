@@ -48,3 +48,14 @@ FAMILIES = {
 @pytest.mark.parametrize(("family", "name"), [(f, name) for f, names in FAMILIES.items() for name in names])
 def test_the_family_of_a_kernel(family: str, name: str) -> None:
     assert family_of(name) == family
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "void fbgemm_gpu::(anonymous namespace)::_get_FP8_qparam_cuda_kernel<float>(float const*, int)",
+        "void fbgemm_gpu::(anonymous namespace)::_FP8rowwise_to_float_cuda_kernel<float>(char*)",
+    ],
+)
+def test_fbgemms_codecs_are_quantization(name: str) -> None:
+    assert family_of(name) == "quantize"

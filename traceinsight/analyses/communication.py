@@ -16,6 +16,9 @@ from traceinsight.diagnosis import Clock, Collective, CommunicationRow
 from traceinsight.trace.activity import Activity, split_by_arrival
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
+EVEN_IMBALANCE = 1.05
+"""nccl-tests define bus bandwidth for equal sizes: above this max/mean there is throughput only."""
+
 _Kind = tuple[str, str | None, str]
 
 
@@ -63,6 +66,8 @@ def _collective(one: MatchedCollective) -> Collective:
     transfer, size = transfer_ns(one), message_bytes(one)
     algorithm = size / transfer if size and transfer else None  # bytes per ns = GB/s
     factor = bus_factor(one.operation, len(one.ranks))
+    imbalance = _imbalance(one)
+    even = imbalance is None or imbalance <= EVEN_IMBALANCE
     last = one.last_arrival_ns
     return Collective(
         op=one.operation,
@@ -76,11 +81,11 @@ def _collective(one: MatchedCollective) -> Collective:
         wait_ns={rank: last - start for rank, start in zip(one.ranks, one.starts_ns, strict=True)}
         if one.synchronising
         else {},
-        bus_gbps=algorithm * factor if algorithm is not None and factor is not None else None,
+        bus_gbps=algorithm * factor if algorithm is not None and factor is not None and even else None,
         label=one.label,
         phase=one.phase,
         algorithm_gbps=algorithm,
-        size_imbalance=_imbalance(one),
+        size_imbalance=imbalance,
         last_rank=one.ranks[one.starts_ns.index(last)] if len(one.ranks) > 1 and one.synchronising else None,
         synchronising=one.synchronising,
     )
@@ -126,7 +131,7 @@ def _mean_window_ns(trace_set: TraceSet) -> float:
         step.window_ns[1] - step.window_ns[0]
         for trace in trace_set.ranks
         for step in trace.steps.steps
-        if step.number in trace_set.steps
+        if step.number in trace_set.steps and trace.device_recorded
     ]
     return float(np.mean(windows)) if windows else 0.0
 
@@ -171,8 +176,11 @@ def _step_times(
     found: Sequence[MatchedCollective], trace_set: TraceSet, activity: Mapping[int, Activity]
 ) -> _Times:
     """Mean over the run's ranks of the time this kind took in one step."""
+    recorded = [trace for trace in trace_set.ranks if trace.device_recorded]
+    if not recorded:
+        return _Times(0, 0, 0, 0, 0)
     rank_times = []
-    for trace in trace_set.ranks:
+    for trace in recorded:
         parts = [(one, one.ranks.index(trace.rank)) for one in found if trace.rank in one.ranks]
         split = split_by_arrival(parts, trace_set.offset_ns(trace.rank))
         rank_times.append(_times(split, activity[trace.rank].compute))

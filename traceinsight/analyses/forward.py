@@ -51,9 +51,9 @@ def _share(trace: RankTrace, activity: Activity, step: Step) -> ForwardShare | N
     span = _device_span(trace, host.spans)
     if span is None:
         return None
-    launches = np.array([part.launch_ns for part in trace.collectives], dtype=np.int64)
-    launched = np.flatnonzero(intervals.contains(host.spans, launches)).tolist()
-    parts = [trace.collectives[position] for position in launched]
+    own = [part for part in trace.collectives if part.lane == trace.steps.main_lane]
+    launches = np.array([part.launch_ns for part in own], dtype=np.int64)
+    parts = [own[position] for position in np.flatnonzero(intervals.contains(host.spans, launches)).tolist()]
     comm = intervals.clip(_spans_of(parts), *span)
     exposed = intervals.subtract(comm, activity.compute)
     return ForwardShare(

@@ -7,7 +7,7 @@ import re
 _KERNEL = re.compile(
     r"^(?:void )?(?:(?:nccl|rccl|ncclx)(?:Dev)?Kernel|ncclSymk|ncclSymDevKernel|mscclpp|mscclKernel)"
     r"|(?:one_shot|two_shot|multimem)\w*(?:all_reduce|all_gather|reduce_scatter)\w*kernel"
-    r"|cross_device_reduce_|\ball_reduce_kernel\b|nvshmem\w*(?:alltoall|collective)",
+    r"|cross_device_reduce_|(?:\b|_)all_reduce_kernel\b|ShotAllReduceKernel|nvshmem\w*(?:alltoall|collective)",
     re.IGNORECASE,
 )
 # In this order: "ReduceScatter" must not be taken for "Reduce", nor "AllReduce".

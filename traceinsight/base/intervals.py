@@ -65,7 +65,7 @@ def clip(spans: Spans, start_ns: int, end_ns: int) -> Spans:
     """The part of the set inside [start, end)."""
     first = np.searchsorted(spans[:, 1], start_ns, side="right")
     last = np.searchsorted(spans[:, 0], end_ns, side="left")
-    if first >= last:
+    if first >= last or end_ns <= start_ns:
         return EMPTY
     return np.clip(spans[first:last], start_ns, end_ns)
 

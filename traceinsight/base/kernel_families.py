@@ -9,9 +9,10 @@ from traceinsight.base.collective_names import is_communication_kernel
 COMMUNICATION = "communication"
 COPY = "copy"
 
-# First match wins: a fused optimizer kernel of an embedding is an embedding kernel, a quantized embedding
-# lookup too, while FBGEMM's codecs are quantization.
+# First match wins: FBGEMM's FP8 codecs are quantization though their names speak of rows; a fused optimizer
+# kernel of an embedding is an embedding kernel, a quantized embedding lookup too.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("quantize", re.compile(r"h?fp8|FP8", re.ASCII)),
     (
         "embedding",
         re.compile(
@@ -23,9 +24,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
     (
         "quantize",
-        re.compile(
-            r"quantiz|Quantiz|\bfp8\b|float8|hfp8|FP8RowwiseQ|_to_(half|bf16|bfloat16)_kernel|Float_?[Tt]o_?(B?[Ff]loat|H)"
-        ),
+        re.compile(r"quantiz|Quantiz|float8|_to_(half|bf16|bfloat16)_kernel|Float_?[Tt]o_?(B?[Ff]loat|H)"),
     ),
     ("attention", re.compile(r"flash|fmha|attention|\bsdpa|mha_|softmax_warp|AttnFwd", re.IGNORECASE)),
     (

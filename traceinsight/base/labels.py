@@ -54,7 +54,8 @@ def phase_of(label: str) -> Phase | None:
 def is_payload_label(label: str) -> bool:
     """Whether a label names a communication (rather than a phase around it or a wait for it)."""
     framed = label.startswith(("## ", "["))
-    return framed and " wait()" not in label and not _PHASE_FRAME.search(label)
+    waits = " wait()" in label or "_wait]" in label
+    return framed and not waits and not _PHASE_FRAME.search(label)
 
 
 _PHASE_FRAME = re.compile(

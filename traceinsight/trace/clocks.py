@@ -18,7 +18,10 @@ RESIDUAL_QUANTILE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class ClockOffset:
-    """A rank's clock minus the reference clock. None: no collective ties the rank to the reference.
+    """A rank's clock minus the reference clock. None: no collective ties the rank to any other.
+
+    Ranks that never meet, not even through others, have references of their own: their times must not be
+    compared, and nothing here does, since only members of one collective are.
 
     ``residual_ns`` is the 90 % quantile of how far the rank's collective ends then still are from those of
     the other members: clock error plus real differences at the end of a collective.
@@ -40,16 +43,14 @@ class Meeting:
 def estimate_offsets(ranks: Sequence[int], meetings: Sequence[Meeting]) -> dict[int, ClockOffset]:
     """Offsets that make the ends of the same collective agree.
 
-    The reference is the rank whose clock is closest to the median of all (ties: the lowest rank), so one
-    rank with a wrong clock gets the whole offset. Medians throughout: a few wrong pairs move nothing.
+    The reference is the rank whose clock is closest to the median of all that are tied together (ties: the
+    lowest rank), so one rank with a wrong clock gets the whole offset. Medians throughout: a few wrong
+    pairs move nothing.
     """
     groups = _by_members(meetings)
-    offset = _refine(_spanning_offsets(groups), groups)
-    if offset:
-        middle = float(np.median(list(offset.values())))
-        reference = min(offset, key=lambda rank: (abs(offset[rank] - middle), rank))
-        shift = offset[reference]
-        offset = {rank: value - shift for rank, value in offset.items()}
+    offset: dict[int, float] = {}
+    for tied in _tied(groups):
+        offset |= _from_the_middle(_refine(_spanning_offsets(tied), tied))
     residual = _residuals(offset, groups)
     return {
         rank: ClockOffset(
@@ -59,6 +60,13 @@ def estimate_offsets(ranks: Sequence[int], meetings: Sequence[Meeting]) -> dict[
         )
         for rank in ranks
     }
+
+
+def _from_the_middle(offset: dict[int, float]) -> dict[int, float]:
+    """The same offsets against the rank whose clock is closest to the median of all."""
+    middle = float(np.median(list(offset.values())))
+    reference = min(offset, key=lambda rank: (abs(offset[rank] - middle), rank))
+    return {rank: value - offset[reference] for rank, value in offset.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +93,19 @@ def _by_members(meetings: Sequence[Meeting]) -> list[_Group]:
     return groups
 
 
-def _spanning_offsets(groups: Sequence[_Group]) -> dict[int, float]:
-    """Median differences, followed from the largest group outwards.
+def _tied(groups: Sequence[_Group]) -> list[list[_Group]]:
+    """Groups that chains of common members tie together; clocks compare only within one such set."""
+    sets: list[tuple[set[int], list[_Group]]] = []
+    for group in groups:
+        touching = [one for one in sets if one[0] & set(group.ranks)]
+        sets = [one for one in sets if not one[0] & set(group.ranks)]
+        ranks = set(group.ranks).union(*(members for members, _ in touching))
+        sets.append((ranks, [*(one for _, parts in touching for one in parts), group]))
+    return [parts for _, parts in sets]
 
-    Ranks that no chain of groups ties to the first are left out: their clocks cannot be compared.
-    """
-    if not groups:
-        return {}
+
+def _spanning_offsets(groups: Sequence[_Group]) -> dict[int, float]:
+    """Median differences, followed from the first group outwards."""
     offset = {groups[0].ranks[0]: 0.0}
     pending = list(groups)
     while True:

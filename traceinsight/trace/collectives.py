@@ -113,6 +113,7 @@ def _collective(
     start = int(events.start_ns[event])
     return RankCollective(
         event=event,
+        lane=int(events.lane[source]),
         operation=_operation(args, context, recording.name_of(event)),
         label=context.label,
         phase=phase,

@@ -25,7 +25,7 @@ def lost_shares(recording: Recording, launch: Int64, steps: Steps) -> tuple[floa
     shares = []
     for index in range(len(steps.steps)):
         mine = answered[step == index]
-        shares.append(1 - float(mine.mean()) if len(mine) else float(cut))
+        shares.append(float((~mine).mean()) if len(mine) else float(cut))
     return tuple(shares)
 
 

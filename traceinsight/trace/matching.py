@@ -23,8 +23,11 @@ END_AGREEMENT_NS = 1_000_000
 """Paired in order, ends may differ by this much before another pairing is tried (1 ms: NCCL's ends agree
 within tens of microseconds, gloo's within hundreds)."""
 
-_MAX_ALIGNMENT_CELLS = 4_000_000
-"""Above this, sequences are paired from their ends without search: memory stays bounded."""
+BAND = 50
+"""How far two ranks' series may drift apart beyond their difference in length: kernels lost on both."""
+
+MAX_CELLS = 20_000_000
+"""Above this, series are paired from their ends without search: memory stays bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ def match_collectives(collectives: Mapping[int, Sequence[RankCollective]]) -> li
     matches: list[Match] = []
     for bucket in buckets.values():
         matches += [_match(parts) for parts in _match_bucket(bucket, offsets)]
-    return sorted(matches, key=_first_start)
+    return sorted(matches, key=lambda match: _first_start(match, offsets))
 
 
 def _key(part: RankCollective) -> _Key:
@@ -59,10 +62,10 @@ def _key(part: RankCollective) -> _Key:
     return (group, part.operation, part.step, part.label)
 
 
-def _first_start(match: Match) -> tuple[int, int, int]:
+def _first_start(match: Match, offsets: Mapping[int, int]) -> tuple[int, int, int]:
     rank = min(match.parts)
     part = match.parts[rank]
-    return (match.step, part.launch_ns, part.start_ns)
+    return (match.step, part.launch_ns - offsets[rank], part.start_ns - offsets[rank])
 
 
 def _match(parts: Mapping[int, RankCollective]) -> Match:
@@ -99,44 +102,67 @@ def _pair(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> list[tuple[int,
     in_order = [(position, position) for position in range(len(theirs))]
     if len(ours) == len(theirs) and np.median(np.abs(ours - theirs)) <= END_AGREEMENT_NS:
         return in_order
-    if len(ours) * len(theirs) > _MAX_ALIGNMENT_CELLS:
-        shift = len(ours) - len(theirs)
-        return [(position + shift, position) for position in range(len(theirs))]
+    if len(ours) * _width(ours, theirs) > MAX_CELLS:
+        surplus = len(ours) - len(theirs)
+        return [(position + surplus, position) for position in range(len(theirs))]
     return _align(ours, theirs)
 
 
+def _width(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> int:
+    return len(ours) - len(theirs) + 2 * BAND + 1
+
+
 def _align(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Order-preserving pairs with the least disagreement of ends (dynamic programming).
+    """Order-preserving pairs with the least disagreement of ends (dynamic programming within a band).
 
-    Leaving one out costs as much as a disagreement of ``END_AGREEMENT_NS`` or three times that of the best
-    full pairing, whichever is more: real kernels are kept together even where ends spread.
+    Leaving one out costs as much as a disagreement of ``END_AGREEMENT_NS`` or three times the usual distance
+    to the nearest end, whichever is more: real kernels are kept together even where ends spread.
+
+    ``total[i, k]`` is the least cost of aligning the first i of ours with the first j of theirs, where
+    j = i - (surplus + BAND) + k. So pairing keeps the slot k, leaving out one of ours comes from slot k + 1
+    of the row before, and leaving out one of theirs from slot k - 1 of the same row.
     """
-    cost = np.abs(ours[:, None] - theirs[None, :]).astype(np.float64)
-    gap = max(float(END_AGREEMENT_NS), 3 * float(np.median(cost.min(axis=0))))
-    rows, columns = cost.shape
-    total = np.empty((rows + 1, columns + 1))
-    total[:, 0] = gap * np.arange(rows + 1)
-    total[0, :] = gap * np.arange(columns + 1)
+    rows, width = len(ours), _width(ours, theirs)
+    shift = width - 1 - BAND
+    gap = max(float(END_AGREEMENT_NS), 3 * float(np.median(_nearest_ns(ours, theirs))))
+    used = np.arange(rows + 1)[:, None] - shift + np.arange(width)[None, :]  # j of every cell
+    partner = np.clip(used[1:] - 1, 0, len(theirs) - 1)
+    distance = np.abs(ours[:, None] - theirs[partner]).astype(np.float64)
+    cost = np.where((used[1:] >= 1) & (used[1:] <= len(theirs)), distance, np.inf)
+    inside = (used >= 0) & (used <= len(theirs))
+    total = np.where(inside[:1], gap * used[:1], np.inf).repeat(rows + 1, axis=0)
+    slots = gap * np.arange(width)
     for row in range(1, rows + 1):
-        # min over (pair, skip ours) at once; "skip theirs" runs along the row as a cumulative minimum.
-        best = np.minimum(total[row - 1, :-1] + cost[row - 1], total[row - 1, 1:] + gap)
-        steps = gap * np.arange(1, columns + 1)
-        along = np.minimum.accumulate(np.concatenate(([total[row, 0]], best - steps)))
-        total[row, 1:] = np.minimum(best, along[1:] + steps)
-    return _trace_back(total, cost)
+        best = np.minimum(total[row - 1] + cost[row - 1], np.append(total[row - 1, 1:], np.inf) + gap)
+        along = np.minimum.accumulate(best - slots) + slots
+        total[row] = np.where(inside[row], along, np.inf)
+    return _trace_back(total, cost, gap, len(theirs))
 
 
-def _trace_back(total: NDArray[np.float64], cost: NDArray[np.float64]) -> list[tuple[int, int]]:
+def _nearest_ns(ours: NDArray[np.int64], theirs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Distance of each of theirs to the nearest of ours."""
+    ordered = np.sort(ours)
+    above = np.minimum(np.searchsorted(ordered, theirs), len(ordered) - 1)
+    below = np.maximum(above - 1, 0)
+    nearest: NDArray[np.int64] = np.minimum(np.abs(ordered[above] - theirs), np.abs(ordered[below] - theirs))
+    return nearest
+
+
+def _trace_back(
+    total: NDArray[np.float64], cost: NDArray[np.float64], gap: float, count: int
+) -> list[tuple[int, int]]:
     pairs = []
-    row, column = cost.shape
+    row, column, slot = len(cost), count, BAND
     while row and column:
-        if np.isclose(total[row, column], total[row - 1, column - 1] + cost[row - 1, column - 1], rtol=1e-12):
+        if np.isclose(total[row, slot], total[row - 1, slot] + cost[row - 1, slot], rtol=1e-12):
             row, column = row - 1, column - 1
             pairs.append((row, column))
-        elif total[row - 1, column] <= total[row, column - 1]:
-            row -= 1
+        elif slot + 1 < cost.shape[1] and np.isclose(
+            total[row, slot], total[row - 1, slot + 1] + gap, rtol=1e-12
+        ):
+            row, slot = row - 1, slot + 1
         else:
-            column -= 1
+            column, slot = column - 1, slot - 1
     return pairs[::-1]
 
 
@@ -153,15 +179,26 @@ def _rough_offsets(
 
 
 def _vote(reference: int, rank: int, buckets: Mapping[_Key, Mapping[int, Sequence[RankCollective]]]) -> int:
-    differences = []
-    for bucket in buckets.values():
-        if reference in bucket and rank in bucket and len(bucket[rank]) * len(bucket[reference]) < 1_000_000:
-            ours = np.array([part.end_ns for part in bucket[reference]], dtype=np.int64)
-            theirs = np.array([part.end_ns for part in bucket[rank]], dtype=np.int64)
-            differences.append((theirs[None, :] - ours[:, None]).ravel())
+    differences = [
+        _differences(bucket[reference], bucket[rank])
+        for bucket in buckets.values()
+        if reference in bucket and rank in bucket
+    ]
     if not differences:
         return 0
     votes = np.sort(np.concatenate(differences))
     reach = np.searchsorted(votes, votes + END_AGREEMENT_NS // 5, side="right") - np.arange(len(votes))
     best = int(reach.argmax())
     return int(np.median(votes[best : best + int(reach[best])]))
+
+
+def _differences(ours: Sequence[RankCollective], theirs: Sequence[RankCollective]) -> NDArray[np.int64]:
+    """Their end minus our end for every pair that the band allows."""
+    our_ends = np.array([part.end_ns for part in ours], dtype=np.int64)
+    their_ends = np.array([part.end_ns for part in theirs], dtype=np.int64)
+    reach = abs(len(ours) - len(theirs)) + BAND
+    found = []
+    for shift in range(-min(reach, len(ours) - 1), min(reach, len(theirs) - 1) + 1):
+        low, high = max(0, -shift), min(len(ours), len(theirs) - shift)
+        found.append(their_ends[low + shift : high + shift] - our_ends[low:high])
+    return np.concatenate(found) if found else np.empty(0, dtype=np.int64)

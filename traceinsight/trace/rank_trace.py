@@ -12,7 +12,7 @@ from traceinsight.trace.steps import Step, Steps
 
 @dataclass(frozen=True, slots=True)
 class RankCollective:
-    """One rank's part in one collective, on the rank's own clock.
+    """One rank's part in one collective, on the rank's own clock. ``lane`` is the thread that launched it.
 
     ``in_bytes`` is what the rank puts in, ``out_bytes`` what it gets; None where not recorded. ``group`` is
     None when the arguments that name it are missing. ``step`` is a step number; one below the first or above
@@ -20,6 +20,7 @@ class RankCollective:
     """
 
     event: int
+    lane: int
     operation: str
     label: str | None
     phase: Phase

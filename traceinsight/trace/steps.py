@@ -185,11 +185,13 @@ def _device_windows(
     if len(recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION, EventKind.RUNTIME)):
         lengths = (ends - starts).tolist()
     else:
-        lengths = [int(events.end_ns[captured].max()) - min(filter(None, first))] * count
+        begin_ns = min(begin for begin in first if begin is not None)
+        lengths = [int(events.end_ns[captured].max()) - begin_ns] * count
     windows: list[tuple[int | None, int | None]] = []
     for index, begin in enumerate(first):
-        later = [other for other in first[index + 1 :] if other is not None and begin and other > begin]
-        windows.append(
-            (None, None) if begin is None else (begin, later[0] if later else begin + lengths[index])
-        )
+        if begin is None:
+            windows.append((None, None))
+            continue
+        later = [other for other in first[index + 1 :] if other is not None and other > begin]
+        windows.append((begin, later[0] if later else begin + lengths[index]))
     return windows

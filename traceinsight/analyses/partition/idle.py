@@ -98,7 +98,7 @@ def _gpu_causes(trace: RankTrace, idle: Spans) -> dict[str, Spans]:
 
 
 def _gaps(trace: RankTrace, idle: Spans) -> _Gaps:
-    """The launch that ended each gap; a gap at the very end counts as launched at its end (host)."""
+    """The launch that ended each gap; nothing is known of a gap after the last recorded event."""
     events = trace.recording.events
     gpu = trace.recording.of_kind(*GPU_WORK)
     position = np.searchsorted(events.start_ns[gpu], idle[:, 1], side="left")
@@ -112,7 +112,7 @@ def _gaps(trace: RankTrace, idle: Spans) -> _Gaps:
     )
     in_graph = np.isin(launch, graphs) & (events.start_ns[launch] < idle[:, 0])
     launch_ns = np.where((launch != MISSING) & ~in_graph, events.start_ns[launch], MISSING)
-    return _Gaps(idle[:, 0], idle[:, 1], np.where(after_all, idle[:, 1], launch_ns))
+    return _Gaps(idle[:, 0], idle[:, 1], np.where(after_all, MISSING, launch_ns))
 
 
 def _host_causes(trace: RankTrace, gaps: _Gaps, by_host: Spans) -> dict[str, Spans]:

@@ -56,11 +56,38 @@ class Arrivals:
         return np.where(np.isfinite(gap), gap, 0.0)
 
     def mended(self, group: Sequence[int]) -> Arrivals:
-        """The same step if the group had come with the last of the others."""
-        others = [rank for rank in self.ranks if rank not in group]
-        limit = self.latest_ns(others)[:, None]
-        held_back = np.where(np.isfinite(limit), np.minimum(self.times_ns, limit), self.times_ns)
-        return replace(self, times_ns=np.where(self.columns(group)[None, :], held_back, self.times_ns))
+        """The same step if the group had come with the last of the others.
+
+        Whoever the group made wait goes on earlier from there, and so arrives earlier later in the step: as
+        far as it then was late itself, no further, so that nobody else looks late for it.
+        """
+        times = self.times_ns.copy()
+        ahead = np.zeros(len(self.ranks))  # by how much each rank is ahead of what was measured
+        mine = self.columns(group)
+        for row in np.argsort(self._latest(times), kind="stable").tolist():
+            part = ~np.isnan(times[row])
+            moved = part & (ahead > 0)
+            times[row] = _no_later_than_others(times[row], moved, ahead)
+            times[row] = _no_later_than_others(times[row], part & mine, np.full(len(ahead), np.inf))
+            gain = float(np.max(self.times_ns[row][part])) - float(np.max(times[row][part]))
+            ahead[part] = np.maximum(ahead[part], gain)
+        return replace(self, times_ns=times)
+
+    def _latest(self, times: NDArray[np.float64]) -> NDArray[np.float64]:
+        latest: NDArray[np.float64] = np.where(np.isnan(times), -np.inf, times).max(axis=1)
+        return latest
+
+
+def _no_later_than_others(
+    row: NDArray[np.float64], moved: NDArray[np.bool_], by_ns: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Bring the moved ranks forward by at most ``by_ns``, but not before the last of the others."""
+    others = ~moved & ~np.isnan(row)
+    if not moved.any() or not others.any():
+        return row
+    limit = float(np.max(row[others]))
+    earlier = np.maximum(row - by_ns, np.minimum(row, limit))
+    return np.where(moved, earlier, row)
 
 
 def arrivals_by_step(trace_set: TraceSet) -> list[Arrivals]:

@@ -21,8 +21,12 @@ CAUSES = {
 _HOST = ("host", "launch_latency")
 
 
-def cause_of(group: Sequence[int], partition: Sequence[Partition]) -> tuple[str, int]:
-    """(cause, how much more of it per step in ns) for a late group.
+EXPLAINING_SHARE = 0.5
+"""A cause must account for at least this much of the step time that the group costs."""
+
+
+def cause_of(group: Sequence[int], partition: Sequence[Partition], lateness_ns: float) -> tuple[str, int]:
+    """(cause, how much more of it per step in ns) for a group that costs ``lateness_ns`` per step.
 
     The excess is the group's mean over the median of the other ranks; waiting and transfer are no causes.
     """
@@ -31,7 +35,7 @@ def cause_of(group: Sequence[int], partition: Sequence[Partition]) -> tuple[str,
     excess = {
         cause: float(np.mean(values) - np.median(others.get(cause, [0]))) for cause, values in late.items()
     }
-    if not excess or max(excess.values()) <= 0:
+    if not excess or max(excess.values()) < max(EXPLAINING_SHARE * lateness_ns, 1):
         return "unknown", 0
     cause = max(sorted(excess), key=lambda one: excess[one])
     return cause, round(excess[cause])

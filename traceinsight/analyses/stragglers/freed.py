@@ -75,21 +75,16 @@ class FreedTime:
 
     def ceiling_ns(self, arrivals: Arrivals, group: Sequence[int]) -> float:
         """Step time freed at best if ``group`` arrived with the last of the other ranks."""
-        gaps = arrivals.gaps_ns(group)
-        late = gaps > 0
-        others = [rank for rank in arrivals.ranks if rank not in group]
-        if not late.any() or not others:
-            return 0.0
-        end = arrivals.latest_ns(group)
+        after = arrivals.mended(group).latest_ns(arrivals.ranks)
+        before = arrivals.latest_ns(arrivals.ranks)
         freed = []
-        for rank in others:
-            released = arrivals.ends_ns[:, arrivals.ranks.index(rank)]
-            if not np.isnan(released).all():
-                waited = late & ~np.isnan(released)
+        for column, rank in enumerate(arrivals.ranks):
+            came, released = arrivals.times_ns[:, column], arrivals.ends_ns[:, column]
+            begin = np.maximum(after, came)  # it waits from its own arrival on
+            waited = (begin < before) & ~np.isnan(came)
+            if rank not in group and waited.any():
                 shift = arrivals.origin_ns + self._ranks[rank].offset_ns
-                columns = [
-                    (column[waited]).astype(np.int64) + shift for column in (end - gaps, end, released)
-                ]
+                columns = [one[waited].astype(np.int64) + shift for one in (begin, before, released)]
                 freed.append(self._ranks[rank].held_ns(*columns))
         return float(np.quantile(freed, BOUNDING_QUANTILE, method="lower")) if freed else 0.0
 

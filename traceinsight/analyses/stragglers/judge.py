@@ -33,7 +33,8 @@ PERSISTENT_SHARE = 0.6
 MIN_STEPS_TO_REPEAT = 3
 """Fewer steps cannot tell a second, smaller straggler from chance."""
 
-MAX_GROUPS = 4
+MAX_GROUPS = 6
+"""Groups looked at, worst first. Whoever has more late groups than that has no late group but a slow job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,17 @@ def find_stragglers(
     freed = FreedTime(trace_set, activity)
     window_ns = median([row.window_ns for row in partition]) if partition else 0.0
     found: list[Straggler] = []
-    while len(found) < MAX_GROUPS:
+    for _ in range(MAX_GROUPS):
         suspects = _worst_group(steps, freed)
-        straggler = _establish(suspects, trace_set, window_ns, steps, freed, partition) if suspects else None
-        if straggler is None or (found and len(steps) < MIN_STEPS_TO_REPEAT):
+        if suspects is None or (found and len(steps) < MIN_STEPS_TO_REPEAT):
             break
-        found.append(straggler)
-        steps = [step.mended(straggler.ranks) for step in steps]
+        straggler = _establish(suspects, trace_set, window_ns, steps, freed, partition)
+        if straggler is not None:
+            found.append(straggler)
+        elif len(steps) < MIN_STEPS_TO_REPEAT:
+            break
+        # Whether established or not, the worst group must not hide the next one.
+        steps = [step.mended(suspects.ranks) for step in steps]
     return StragglerJudgement(tuple(found), None)
 
 
@@ -131,7 +136,7 @@ def _establish(
     persistence = _persistence(late_steps, len(steps))
     if persistence == "transient":
         return None
-    cause, excess_ns = cause_of(suspects.ranks, partition)
+    cause, excess_ns = cause_of(suspects.ranks, partition, ceiling)
     alone = _freed_by_last_alone(suspects.ranks, steps, freed)
     return Straggler(
         ranks=list(suspects.ranks),

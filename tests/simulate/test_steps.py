@@ -8,12 +8,13 @@ import pytest
 from tests.simulate.specs import two_nodes
 from traceinsight.simulate import SimulatedRun, simulate
 
-# Exact arithmetic needs no jitter and no slowdown, and one module whose exchange is the only exposed one.
+# Exact arithmetic needs no jitter and no slowdown, one module whose exchange is the only exposed one, and
+# lookups that outlast the next batch's first exchange, which would otherwise hold up the forward exchange.
 PLAIN = {
     "jitter": 0.0,
     "comms": {"slowdown": 0.0},
-    "tables": {"small": {"module": "ebc"}},
-    "dense": {"small_kernels": 0, "parameters": 0, "kernels": 10},
+    "tables": {"small": {"module": "ebc"}, "big": {"mean_ids": 100.0}},
+    "dense": {"small_kernels": 0, "parameters": 0, "kernels": 10, "before_exchange_share": 0.0},
 }
 
 

@@ -1,4 +1,4 @@
-"""The files of a run: repeatable, whole or absent, never overwriting silently, with the fields of real ones."""
+"""The files of a run: repeatable, whole or absent, never overwriting silently, with real fields."""
 
 from __future__ import annotations
 

@@ -103,29 +103,31 @@ def _usage_error(message: str, where: str) -> UsageError:
     what, path = (found["what"], found["path"] or "") if found else (message, "")
     unknown = _UNKNOWN.search(what)
     field = ".".join(part for part in (path.lstrip("."), unknown["field"] if unknown else "") if part)
-    owner = _type_at(path)
+    found_type = _type_at(path)
+    owner = _inner(found_type)
     if unknown and isinstance(owner, type) and issubclass(owner, msgspec.Struct):
         return UsageError(
             f"unknown field {field}.",
             where=where,
             what_to_do=f"Known here: {', '.join(owner.__struct_fields__)}.",
         )
-    allowed = _allowed(owner)
+    allowed = _allowed(found_type)
     return UsageError(
         f"{field}: {what}.", where=where, what_to_do=f"Allowed: {allowed}." if allowed else None
     )
 
 
 def _type_at(path: str) -> Any:
-    """The type of the field a msgspec path such as ``.tables[0].dim`` leads to."""
+    """The annotated type of the field a msgspec path such as ``.stragglers[0].rank`` leads to."""
     current: Any = Spec
     for name in re.findall(r"\w+|\[[^\]]*\]", path):
-        current = _inner(current)
+        owner = _inner(current)
         if name.startswith("["):
-            current = typing.get_args(current)[-1]
-        elif isinstance(current, type) and issubclass(current, msgspec.Struct):
-            current = typing.get_type_hints(current, include_extras=True).get(name)
-    return _inner(current) if isinstance(_inner(current), type) else current
+            arguments = [one for one in typing.get_args(owner) if one is not Ellipsis]
+            current = arguments[-1]  # of a tuple its items, of a dict its values
+        elif isinstance(owner, type) and issubclass(owner, msgspec.Struct):
+            current = typing.get_type_hints(owner, include_extras=True).get(name)
+    return current
 
 
 def _inner(annotated: Any) -> Any:

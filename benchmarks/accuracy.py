@@ -1,0 +1,97 @@
+"""How well replay explains measured steps, and how its predictions meet what really happened.
+
+    python benchmarks/accuracy.py > docs/accuracy.md
+
+Needs the public traces (TRACEINSIGHT_CORPUS, or ../shared/corpus beside the repository) and sample_traces/.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(REPOSITORY))
+
+from traceinsight import api  # noqa: E402 - the repository must be on the path first
+
+CORPUS = Path(os.environ.get("TRACEINSIGHT_CORPUS") or REPOSITORY.parent / "shared" / "corpus")
+SAMPLES = REPOSITORY / "sample_traces"
+SETS = (
+    "dlrm_v100_8rank",
+    "torchrec_v100_4rank/sst_sleep_pl_dense_after_backward_2",
+    "torchrec_v100_4rank/sst_long_a2a_optimizer_2",
+    "torchrec_v100_4rank/sst_long_a2a_optimizer_4",
+    "torchrec_v100_4rank/sst_long_a2a_optimizer_qcomm_trace",
+    "nanogpt_h100_8rank",
+)
+# (run before, edit, run after): both measured by the project's own training job.
+PAIRS = (("late_rank", "no-straggler=2", "healthy"),)
+
+HEAD = """# Accuracy of replay and prediction
+
+Made by `python benchmarks/accuracy.py > docs/accuracy.md`.
+
+## Replay residual
+
+The measured steps are replayed from causes alone: host time, launches, order on streams, waits
+across streams, host synchronisation, meetings across ranks. Delays that none of these explains are
+left out of this replay, so the residual is not zero by construction. It is the distance between the
+replayed and the measured length of a step, as share of the latter. Above 5 % (median over steps)
+nothing is predicted.
+
+| run | steps | median | worst step |
+|---|---|---|---|"""
+
+PREDICTIONS = """
+## Prediction against measurement, real runs
+
+Both runs are the project's own (gloo, 4 ranks, emulated accelerator time); the second is the first
+without its fault.
+
+| before | edit | measured before | predicted after | measured after | error |
+|---|---|---|---|---|---|"""
+
+LIMITS = """
+Not checked yet: predictions against simulated truth, edit by edit. Until that is done, take a
+prediction of another edit than the ones above as a model's answer, not as a tested one.
+"""
+
+
+def residuals() -> Iterator[str]:
+    """One row per run."""
+    runs = [(name, CORPUS / name) for name in SETS]
+    runs += [(f"sample_traces/{path.name}", path) for path in sorted(SAMPLES.iterdir()) if _is_run(path)]
+    for name, path in runs:
+        answer = api.whatif(api.load(path), [])
+        replay = answer.replay
+        if replay.residual_share is None:
+            yield f"| {name} | – | {replay.reason} | |"
+        else:
+            steps = len(answer.run.steps)
+            yield f"| {name} | {steps} | {replay.residual_share:.2%} | {replay.worst_step:.2%} |"
+
+
+def _is_run(path: Path) -> bool:
+    return path.is_dir() and any(path.glob("*.json.gz"))
+
+
+def predictions() -> Iterator[str]:
+    """One row per pair of real runs."""
+    for before, edit, after in PAIRS:
+        answer = api.whatif(api.load(SAMPLES / before), [edit])
+        measured = api.whatif(api.load(SAMPLES / after), []).step_ns
+        step = answer.edits[0].step_ns
+        if step is None or measured is None or answer.step_ns is None:
+            raise SystemExit(f"{before}: {edit} was not predicted")
+        error = step.expected / measured - 1
+        yield (
+            f"| {before} | `{edit}` | {answer.step_ns / 1e6:.1f} ms | {step.expected / 1e6:.1f} ms "
+            f"({step.low / 1e6:.1f} to {step.high / 1e6:.1f}) | {measured / 1e6:.1f} ms | {error:+.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    print(HEAD, *residuals(), PREDICTIONS, *predictions(), LIMITS, sep="\n", end="")

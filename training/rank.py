@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
+from training import doctor
 from training.checkpoint_blocks import CheckpointError
 from training.config import Config, ConfigError
 from training.loop import train
@@ -26,6 +27,8 @@ def run_rank(config: Config, traces: Path) -> int:
     rank = int(os.environ["RANK"])
     try:
         _join(config)
+        if rank == 0:
+            doctor.warn()
         state = train(config, traces)
     except ConfigError as error:
         return _say(rank, f"error: {error}", WRONG_CONFIG)

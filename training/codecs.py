@@ -66,8 +66,8 @@ class RowWiseFP8:
     def padded_size(
         self,
         input_tensor: torch.Tensor,
-        dim_per_rank: list[int],
-        my_rank: int,
+        dim_per_rank: list[int],  # noqa: ARG002
+        my_rank: int,  # noqa: ARG002
         qcomm_ctx: Any,  # noqa: ARG002
     ) -> tuple[int, int]:
         """Return (width, 0): nothing is padded."""

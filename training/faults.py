@@ -8,6 +8,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -114,6 +115,32 @@ class HotPartition(Fault):
         self.measured_ms[-1] += milliseconds
 
 
+class SlowLink(Fault):
+    """A link that all ranks share (``network.behind_slow_link``). Rank 0 reads how much crossed it per step.
+
+    The cost is the time the link needs for these bytes; it is exposed as far as nothing computes meanwhile.
+    """
+
+    def __init__(self, config: FaultConfig, counters: Path = Path("/proc/net/dev")) -> None:
+        super().__init__()
+        self._bytes_per_ms = config.link_mbit * 1e6 / 8 / 1e3
+        self._counters = counters
+        self._sent: int | None = None
+
+    def before_forward(self, anchor: torch.Tensor) -> None:  # noqa: ARG002  the interface's
+        """Account for what crossed the link since the last step's forward."""
+        sent = sent_over_loopback(self._counters.read_text())
+        if self._sent is not None:
+            self.measured_ms.append((sent - self._sent) / self._bytes_per_ms)
+        self._sent = sent
+
+
+def sent_over_loopback(counters: str) -> int:
+    """Return the bytes the loopback sent, from the text of ``/proc/net/dev``: the ninth number of its row."""
+    (row,) = (line for line in counters.splitlines() if line.strip().startswith("lo:"))
+    return int(row.partition(":")[2].split()[8])
+
+
 _OF_A_RANK: dict[str, Callable[[FaultConfig], Fault]] = {
     "late_rank": LateRank,
     "slow_input": SlowInput,
@@ -134,6 +161,8 @@ def make_fault(config: Config, rank: int) -> Fault:
     fault = config.fault
     if fault.kind == "hot_partition":
         return HotPartition()
+    if fault.kind == "slow_link":
+        return SlowLink(fault) if rank == 0 else Fault()
     if fault.kind in _OF_A_RANK and fault.rank in (rank, EVERY_RANK):
         return _OF_A_RANK[fault.kind](fault)
     return Fault()
@@ -152,7 +181,7 @@ def ground_truth(
     if fault.kind == "hot_partition":
         return [_hot_partition(fault, measured_ms, placements)]
     if fault.kind == "slow_link":
-        return [{"kind": fault.kind, "ranks": list(range(config.world_size)), "link_mbit": fault.link_mbit}]
+        return [_slow_link(config, measured_ms[0])]
     ranks = list(range(config.world_size)) if fault.rank == EVERY_RANK else [fault.rank]
     # Ranks that suffer at the same time do not add up: the step waits for the slowest.
     steps = [max(costs) for costs in zip(*(measured_ms[rank] for rank in ranks), strict=False)]
@@ -167,6 +196,18 @@ def ground_truth(
             "measured_ms_per_step": [round(value, 3) for value in steps],
         }
     ]
+
+
+def _slow_link(config: Config, busy_ms: list[float]) -> dict[str, Any]:
+    return {
+        "kind": config.fault.kind,
+        "rank": None,
+        "ranks": list(range(config.world_size)),
+        "link_mbit": config.fault.link_mbit,
+        "where": "every exchange; the link is shared by all ranks",
+        # From one forward to the next; the last step's is not known.
+        "measured_ms_per_step": [round(value, 3) for value in busy_ms],
+    }
 
 
 def _hot_partition(

@@ -1,0 +1,1 @@
+"""Files and scripts that start the job on clusters; docs/launching.md explains them."""

@@ -14,7 +14,8 @@ from traceinsight.report import FORMATS, ReportOptions, format_for
         ("a/b.md", "markdown"),
         ("x.markdown", "markdown"),
         ("x.txt", "terminal"),
-        ("x.html", None),
+        ("x.html", "html"),
+        ("x.xml", None),
         ("json", None),
     ],
 )

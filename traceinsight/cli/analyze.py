@@ -40,6 +40,7 @@ class FormatName(StrEnum):
     TERMINAL = "terminal"
     JSON = "json"
     MARKDOWN = "markdown"
+    HTML = "html"
 
 
 FormatOption = Annotated[
@@ -69,7 +70,7 @@ def analyze(
     [bold]Examples[/bold]
 
       traceinsight analyze traces/
-      traceinsight analyze 'traces/rank*.json.gz' -o report.md
+      traceinsight analyze 'traces/rank*.json.gz' -o report.html
       traceinsight analyze traces/ --format json | jq .verdict
 
     [bold]What the result says, in this order[/bold]
@@ -114,7 +115,7 @@ def _format(given: FormatName | None, output: Path | None) -> str:
         raise UsageError(
             "the ending of the output file names no format.",
             where=str(output),
-            what_to_do=f"Add --format {'|'.join(FormatName)}, or end the name in .json, .md or .txt.",
+            what_to_do=f"Add --format {'|'.join(FormatName)}, or end the name in .html, .json, .md or .txt.",
         )
     return inferred.name
 

@@ -19,7 +19,7 @@ Output = Annotated[
     Path | None,
     typer.Option(
         "--output", "-o", metavar="FILE",
-        help="Write to FILE (.json, .md, .txt) instead of stdout. An existing file is kept.",
+        help="Write to FILE (.html, .json, .md, .txt) instead of stdout. An existing file is kept.",
         show_default=False, rich_help_panel="Result",
     ),
 ]  # fmt: skip
@@ -65,7 +65,5 @@ Workers = Annotated[
 ]  # fmt: skip
 Quiet = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"
-    ),
+    typer.Option("--quiet", "-q", help="No progress bar and no notes on stderr.", rich_help_panel="Reading"),
 ]

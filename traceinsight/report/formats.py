@@ -43,6 +43,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format("terminal", (".txt",), "traceinsight.report.terminal"),
             Format("json", (".json",), "traceinsight.report.json_document"),
             Format("markdown", (".md", ".markdown"), "traceinsight.report.markdown"),
+            Format("html", (".html", ".htm"), "traceinsight.report.html"),
         )
     }
 )

@@ -47,8 +47,8 @@ def test_dense_work_before_the_exchange_hides_exactly_the_smaller_of_both(share:
     )
     module = serial.workload.modules[0]
     forward, backward = module.forward.transfer_ns[0], module.backward.transfer_ns[0]
-    hidden = min(forward, share * serial.workload.dense_forward_ns)
-    hidden += min(backward, share * serial.workload.dense_backward_ns)
+    hidden = min(forward, share * sum(serial.workload.forward_ns))
+    hidden += min(backward, share * sum(serial.workload.backward_ns))
     assert exposed_ns(serial) == pytest.approx(forward + backward, rel=0.001)
     assert exposed_ns(serial) - exposed_ns(overlapped) == pytest.approx(hidden, rel=0.01, abs=20_000)
 
@@ -127,3 +127,17 @@ def test_gradient_buckets_add_up_to_the_parameters() -> None:
 def test_one_rank_has_no_gradients_to_reduce() -> None:
     run = simulate(two_nodes(cluster={"nodes": 1, "gpus_per_node": 1}))
     assert not [one for one in run.collectives if one.payload.operation == "allreduce"]
+
+
+def test_dense_kernels_can_be_listed() -> None:
+    run = plain(dense={"forward_kernels_us": [500.0, 1500.0], "backward_factor": 3.0})
+    gemms = [row for row in run.rows if row.step == 26 and row.name.startswith("ampere")]
+    # each forward kernel has two in backward, in reverse, which together take three times as long
+    assert [int(row.dur_ns[0]) for row in gemms] == [
+        500_000,
+        1_500_000,
+        2_250_000,
+        2_250_000,
+        750_000,
+        750_000,
+    ]

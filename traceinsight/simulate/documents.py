@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
-from traceinsight import __version__
 from traceinsight.simulate.machine import Meeting
 from traceinsight.simulate.sharding import Shard, all_tables
 
@@ -117,7 +117,7 @@ def manifest_document(run: SimulatedRun) -> dict[str, Any]:
         "parallelism": None if spec.two_d is None else {"kind": "2d", **msgspec.to_builtins(spec.two_d)},
         "pipeline": {"depth": spec.pipeline_depth},
         "hardware": {"gpu": spec.cluster.gpu, "network": spec.cluster.network, "gpus_per_node": per_node},
-        "versions": {"traceinsight": __version__},
+        "versions": {"traceinsight": _own_version()},
         "environment": {},
         "capture": {"wait": 0, "warmup": capture.first_step, "active": capture.steps},
         "steps": [
@@ -129,6 +129,14 @@ def manifest_document(run: SimulatedRun) -> dict[str, Any]:
             for step in truth.steps
         ],
     }
+
+
+def _own_version() -> str | None:
+    """Of the installed distribution: the package itself lies on a floor above."""
+    try:
+        return metadata.version("traceinsight-recsys")
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _tables(run: SimulatedRun) -> list[dict[str, Any]]:

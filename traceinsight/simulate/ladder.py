@@ -7,7 +7,7 @@ change that was really made, and by nothing else.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -118,12 +118,24 @@ def _largest_shares(run: SimulatedRun) -> Iterator[np.ndarray[tuple[int], np.dty
         yield largest / (end - start)
 
 
+def table(rows: Sequence[LadderRow]) -> str:
+    """The rows as Markdown."""
+    lines = ["| figure | published | simulated | error |", "|---|---|---|---|"]
+    for row in rows:
+        share = row.unit == "share"
+        numbers = [f"{value:.1%}" if share else _number(value) for value in (row.published, row.simulated)]
+        unit = "" if share else f" {row.unit}"
+        lines.append(f"| {row.figure} | {numbers[0]}{unit} | {numbers[1]}{unit} | {row.error:+.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
 def main() -> int:
     """Print published against simulated; the exit code is always 0."""
-    write = sys.stdout.write
-    write(f"{'figure':52}{'published':>11}{'simulated':>11}{'error':>8}\n")
-    for row in [*ladder_throughputs(), *ladder_details()]:
-        write(f"{row.figure:52}{row.published:>11,.4g}{row.simulated:>11,.4g}{row.error:>8.0%}\n")
+    sys.stdout.write(table([*ladder_throughputs(), *ladder_details()]))
     return 0
 
 

@@ -104,14 +104,14 @@ def _usage_error(message: str, where: str) -> UsageError:
     unknown = _UNKNOWN.search(what)
     field = ".".join(part for part in (path.lstrip("."), unknown["field"] if unknown else "") if part)
     found_type = _type_at(path)
-    owner = _inner(found_type)
+    owner = inner_type(found_type)
     if unknown and isinstance(owner, type) and issubclass(owner, msgspec.Struct):
         return UsageError(
             f"unknown field {field}.",
             where=where,
             what_to_do=f"Known here: {', '.join(owner.__struct_fields__)}.",
         )
-    allowed = _allowed(found_type)
+    allowed = allowed_values(found_type)
     return UsageError(
         f"{field}: {what}.", where=where, what_to_do=f"Allowed: {allowed}." if allowed else None
     )
@@ -121,7 +121,7 @@ def _type_at(path: str) -> Any:
     """The annotated type of the field a msgspec path such as ``.stragglers[0].rank`` leads to."""
     current: Any = Spec
     for name in re.findall(r"\w+|\[[^\]]*\]", path):
-        owner = _inner(current)
+        owner = inner_type(current)
         if name.startswith("["):
             arguments = [one for one in typing.get_args(owner) if one is not Ellipsis]
             current = arguments[-1]  # of a tuple its items, of a dict its values
@@ -130,16 +130,16 @@ def _type_at(path: str) -> Any:
     return current
 
 
-def _inner(annotated: Any) -> Any:
+def inner_type(annotated: Any) -> Any:
     """The type without its description and without ``| None``."""
     while typing.get_origin(annotated) is typing.Annotated or type(None) in typing.get_args(annotated):
         annotated = typing.get_args(annotated)[0]
     return annotated
 
 
-def _allowed(field: Any) -> str:
+def allowed_values(field: Any) -> str:
     """The range or the choices of a field, for a person; empty if anything of the type goes."""
-    inner = _inner(field)
+    inner = inner_type(field)
     if typing.get_origin(inner) is typing.Literal:
         return ", ".join(map(str, typing.get_args(inner)))
     while type(None) in typing.get_args(field):

@@ -170,11 +170,11 @@ class Program:
         exchanged = batch.exchanged or self._look_up(batch)
         if self.spec.pipeline_depth == 2:
             self._look_up(self._batches[1])
-        early = round(dense.kernels * dense.before_exchange_share)
-        kernel_ns = self.work.dense_forward_ns / dense.kernels
-        small = _spread(dense.small_kernels // 3, dense.kernels)
-        syncs = _spread(self.spec.host.sync_points, dense.kernels)
-        for index in range(dense.kernels):
+        count = len(self.work.forward_ns)
+        early = round(count * dense.before_exchange_share)
+        small = _spread(dense.small_kernels // 3, count)
+        syncs = _spread(self.spec.host.sync_points, count)
+        for index, kernel_ns in enumerate(self.work.forward_ns):
             if index == early:
                 self._collect(exchanged)
             machine.kernel("aten::addmm", self.names.gemm, COMPUTE, kernel_ns, label=f"fwd.{index}")
@@ -182,7 +182,7 @@ class Program:
             for _ in range(syncs[index]):
                 with machine.span("aten::item", "cpu_op"):
                     machine.synchronise(COMPUTE)
-        if early >= dense.kernels:
+        if early >= count:
             self._collect(exchanged)
 
     def _look_up(self, batch: _Batch) -> list[Meeting]:
@@ -229,15 +229,14 @@ class Program:
     def _backward(self) -> Int64:
         """Dense backward with gradient buckets, then the embeddings; returns when all are reduced."""
         machine, dense, work = self.machine, self.spec.dense, self.work
-        count = 2 * dense.kernels
+        count = len(work.backward_ns)
         late = round(count * dense.before_exchange_share)
-        kernel_ns = work.dense_backward_ns / count
         small = _spread(dense.small_kernels // 2, count)
         done = np.linspace(0, count, len(work.buckets) + 1)[1:]
         reduced = machine.stream_ns(DENSE)
         issued = 0
         sent: list[Meeting] = []
-        for index in range(count):
+        for index, kernel_ns in enumerate(work.backward_ns):
             if index == count - late:
                 sent = self._send_gradients()
             machine.kernel("autograd::mm", self.names.gemm, COMPUTE, kernel_ns, label=f"bwd.{index}")

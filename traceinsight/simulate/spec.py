@@ -49,7 +49,7 @@ class Cluster(_Section, frozen=True):
         Annotated[float, Meta(ge=0, description="Overrides the time from launch to start, us.")] | None
     ) = None
     hbm_efficiency: Annotated[
-        float, Meta(gt=0, le=1, description="Share of it that embedding and codec kernels reach.")
+        float, Meta(gt=0, le=1, description="Share of the HBM rate that lookups and codecs reach.")
     ] = 0.65
     link_efficiency: Annotated[
         float, Meta(gt=0, le=1, description="Share of NVLink/xGMI that collectives inside a node reach.")
@@ -131,6 +131,10 @@ class Dense(_Section, frozen=True):
     kernels: Annotated[
         int, Meta(ge=1, le=10_000, description="Dense kernels of a forward pass (backward: twice as many).")
     ] = 24
+    forward_kernels_us: Annotated[
+        tuple[Annotated[float, Meta(gt=0)], ...],
+        Meta(description="Times of the forward kernels, us, instead of `forward_gflop` and `kernels`."),
+    ] = ()
     before_exchange_share: Annotated[
         float,
         Meta(

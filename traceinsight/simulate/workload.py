@@ -71,8 +71,8 @@ class Workload:
     groups: Groups
     modules: tuple[ModuleWork, ...]
     splits: Exchange
-    dense_forward_ns: float
-    dense_backward_ns: float
+    forward_ns: tuple[float, ...]  # per dense kernel
+    backward_ns: tuple[float, ...]
     optimizer_ns: float
     buckets: tuple[Exchange, ...]
     replica_sync: Exchange | None
@@ -121,7 +121,10 @@ class _Costing:
     def workload(self) -> Workload:
         spec, dense = self.spec, self.spec.dense
         batch = spec.batch_per_rank
-        forward_ns = dense.forward_gflop * 1e9 * batch / self.flop_per_ns
+        forward_ns = (
+            tuple(one * 1e3 for one in dense.forward_kernels_us)
+            or (dense.forward_gflop * 1e9 * batch / self.flop_per_ns / dense.kernels,) * dense.kernels
+        )
         ids = sum(float(module.ids.sum()) for module in self.sharding.modules.values())
         features = sum(float(module.shards.sum()) for module in self.sharding.modules.values())
         return Workload(
@@ -133,8 +136,10 @@ class _Costing:
             splits=self._exchange(
                 np.full((spec.group_size,) * 2, 2.0 * len(self.sharding.modules)), "fp32", ids=True
             ),
-            dense_forward_ns=forward_ns,
-            dense_backward_ns=forward_ns * dense.backward_factor,
+            forward_ns=forward_ns,
+            backward_ns=tuple(
+                one * dense.backward_factor / 2 for one in reversed(forward_ns) for _ in range(2)
+            ),
             optimizer_ns=dense.parameters * 4 * _ADAM_PASSES / self.hbm,
             buckets=self._buckets(),
             replica_sync=self._replica_sync(),

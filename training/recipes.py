@@ -34,7 +34,7 @@ HEALTHY_4RANK = Config(
     name="healthy",
     world_size=4,
     model=ModelConfig(tables=8, rows=20_000, dim=32, hidden=(64, 64)),
-    data=DataConfig(batch_per_rank=64, pooling=4),
+    data=DataConfig(batch_per_rank=64, pooling=4, workers=1, prefetch=8),
     emulation=EmulationConfig(forward_ms=100.0, backward_ms=150.0),
     loop=LoopConfig(steps=28, wait=15, warmup=5, active=5, window=28),
 )

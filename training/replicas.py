@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from fbgemm_gpu.split_table_batched_embeddings_ops_training import SplitTableBatchedEmbeddingBagsCodegen
 from torch import nn
 from torch.distributed._shard.sharding_spec import EnumerableShardingSpec
 from torch.distributed.device_mesh import DeviceMesh
@@ -98,19 +99,22 @@ def average_replicas(model: DistributedModelParallel, env: ShardingEnv2D) -> Non
     """Average table weights and the optimizer's sums over the replicas of this rank's shards."""
     tensors = table_tensors(model)
     with record_function("## dmp_collection_sync ##"):
-        if tensors:
-            flat = torch.cat([tensor.flatten() for tensor in tensors])  # one exchange, not one per table
-            dist.all_reduce(flat, group=env.replica_pg)
-            flat /= dist.get_world_size(env.replica_pg)
-            for tensor, mean in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
-                tensor.copy_(mean.view_as(tensor))
+        if not tensors:  # this rank owns no table, and neither do its replicas
+            return
+        flat = torch.cat([tensor.flatten() for tensor in tensors])  # one exchange, not one per table
+        dist.all_reduce(flat, group=env.replica_pg)
+        flat /= dist.get_world_size(env.replica_pg)
+        for tensor, mean in zip(tensors, flat.split([t.numel() for t in tensors]), strict=True):
+            tensor.detach().copy_(mean.view_as(tensor))
 
 
 def table_tensors(model: DistributedModelParallel) -> list[torch.Tensor]:
     """Return this rank's weights and optimizer states of all tables, in an order that replicas share."""
     tensors: list[torch.Tensor] = []
-    for module in model.modules():
-        if hasattr(module, "split_embedding_weights") and hasattr(module, "split_optimizer_states"):
+    # A sharded module keeps its local tables in a plain list, which ``modules()`` does not enter.
+    lookups = [lookup for module in model.modules() for lookup in getattr(module, "_lookups", [])]
+    for module in (inner for lookup in lookups for inner in lookup.modules()):
+        if isinstance(module, SplitTableBatchedEmbeddingBagsCodegen):
             tensors += module.split_embedding_weights()
             tensors += [state for table in module.split_optimizer_states() for state in table]
     return tensors

@@ -41,7 +41,7 @@ def make_plan(config: Config, model: nn.Module, sharders: Sharders) -> tuple[Sha
     if config.sharding.kind == "plan_file":
         return _given_plan(config, model, _read_placement(config, parts)), None
     if config.sharding.partitions:
-        return _given_plan(config, model, _deal_out(config, parts)), None
+        return _given_plan(config, model, deal_out(config, parts)), None
     return _planned(config, model, sharders, parts)
 
 
@@ -67,7 +67,7 @@ def _planned(
     return plan, getattr(planner, "_best_plan", None)
 
 
-def _deal_out(config: Config, parts: list[Part]) -> dict[str, int | list[int]]:
+def deal_out(config: Config, parts: list[Part]) -> dict[str, int | list[int]]:
     """Return part -> rank. A sequence table counts as partition 0 of its number."""
     ranks = config.group_size - (config.sharding.placement == "misaligned")
     return {part.name: (part.table if part.partition is None else part.partition) % ranks for part in parts}

@@ -75,7 +75,7 @@ def start(config: Config, fault: Fault) -> TrainState:
     for tables in [model.tables, *([model.sequences] if model.has_sequences else [])]:
         apply_optimizer_in_backward(RowWiseAdagrad, tables.parameters(), {"lr": config.loop.embedding_lr})
     if config.dense.compile:
-        model.dense_part.compile()
+        model.dense_part.compile(backend=config.dense.compile_backend)
     wire = WireCounter()
     sharders = make_sharders(config, wire)
     plan, planned = make_plan(config, model, sharders)

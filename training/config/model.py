@@ -8,6 +8,7 @@ from training.config.checks import choice, require
 
 INTERACTIONS = ("dot", "transformer")
 PRECISIONS = ("fp32", "tf32", "bf16")
+COMPILE_BACKENDS = ("inductor", "cudagraphs", "aot_eager", "eager")
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,8 @@ class DenseConfig:
 
     compile: bool = False
     """``torch.compile`` of the layers behind the embeddings."""
+    compile_backend: str = "inductor"
+    """aot_eager and eager generate no code: to find out which part of compiling a problem comes from."""
     precision: str = "fp32"
     """tf32: matrix products in TF32 (GPU only). bf16: autocast of the dense part."""
     ddp_bucket_mb: int = 25
@@ -78,6 +81,7 @@ class DenseConfig:
     """Largest norm of the dense gradients; 0 does not clip."""
 
     def __post_init__(self) -> None:
+        choice("dense.compile_backend", self.compile_backend, COMPILE_BACKENDS)
         choice("dense.precision", self.precision, PRECISIONS)
         require(self.ddp_bucket_mb >= 1, "dense.ddp_bucket_mb", self.ddp_bucket_mb, "at least 1 MiB")
         require(self.clip_norm >= 0, "dense.clip_norm", self.clip_norm, "0 (no clipping) or more")

@@ -44,13 +44,22 @@ def test_a_run_is_one_trace_per_rank_and_two_documents(tmp_path: Path) -> None:
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     run = simulate(two_nodes())
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="not empty"):
+    with pytest.raises(UsageError, match="holds something"):
         write_run(run, tmp_path)
+    with pytest.raises(UsageError, match="holds something"):
+        write_run(run, tmp_path, overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    write_run(simulate(two_nodes()), tmp_path)
+    assert len(list(tmp_path.iterdir())) == 10
 
 
 def test_overwriting_needs_to_be_allowed(tmp_path: Path) -> None:
     write_run(simulate(two_nodes()), tmp_path / "run")
+    with pytest.raises(UsageError, match="allow overwriting"):
+        write_run(simulate(two_nodes()), tmp_path / "run")
     write_run(simulate(two_nodes(capture={"missing_ranks": [0]})), tmp_path / "run", overwrite=True)
     assert not (tmp_path / "run" / "rank0.pt.trace.json.gz").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from traceinsight.simulate.documents import manifest_document, truth_document
 from traceinsight.simulate.kineto import TraceWriter
 from traceinsight.simulate.run import SimulatedRun
 
+_OWN_FILE = re.compile(r"rank\d+\.pt\.trace\.json\.gz|run\.json|truth\.json")
 _COMPRESSION = 6  # level 9 takes three times as long for 3 % less
 
 Progress = Callable[[int, int, str], None]
@@ -35,20 +37,17 @@ def write_run(
     Args:
         run: The run.
         folder: Made if it is not there.
-        overwrite: Replace the folder's content if it already holds something.
+        overwrite: Replace an earlier run in the folder. A folder that holds anything else is left alone.
         progress: Called with (files done, files in all, file).
 
     Raises:
-        UsageError: The folder is not empty and ``overwrite`` is false, or it cannot be written.
+        UsageError: The folder holds something that may not be replaced, or cannot be written.
 
     """
-    target = Path(folder)
-    if target.exists() and (not target.is_dir() or any(target.iterdir())) and not overwrite:
-        raise UsageError(
-            "is not empty; nothing was written.",
-            where=str(target),
-            what_to_do="Give a new folder, or allow overwriting.",
-        )
+    target = Path(folder).absolute()
+    if not _may_write(target, overwrite):
+        what_to_do = "Give a new folder." if overwrite else "Give a new folder, or allow overwriting a run."
+        raise UsageError("holds something; nothing was written.", where=str(folder), what_to_do=what_to_do)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         draft = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -81,8 +80,22 @@ def _write_all(run: SimulatedRun, draft: Path, progress: Progress | None) -> lis
     return [*(trace_name(rank) for rank in ranks), *documents]
 
 
+def _may_write(target: Path, overwrite: bool) -> bool:
+    """A new or empty folder always; one with an earlier run, and nothing else in it, when that is allowed."""
+    if not target.exists():
+        return True
+    if not target.is_dir():
+        return False
+    names = [path.name for path in target.iterdir()]
+    return not names or (overwrite and all(_OWN_FILE.fullmatch(name) for name in names))
+
+
 def _move(draft: Path, target: Path) -> None:
-    draft.chmod(0o755)  # mkdtemp's folder is for its owner only
-    if target.exists():
-        shutil.rmtree(target) if target.is_dir() else target.unlink()
-    draft.rename(target)
+    if not target.exists():
+        draft.chmod(0o755)  # mkdtemp's folder is for its owner only
+        draft.rename(target)
+        return
+    for old in list(target.iterdir()):
+        old.unlink()
+    for path in list(draft.iterdir()):
+        path.rename(target / path.name)

@@ -23,6 +23,7 @@ _FULL = {
     "launches_recorded": True,
     "step_marks": True,
     "input_marks": True,
+    "incomplete_collectives": True,
 }
 
 

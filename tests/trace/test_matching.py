@@ -37,7 +37,7 @@ def parts(
     missing = set(without)
     return [
         RankCollective(
-            lane=0,
+            lane=0, group_size=None,
             event=at, operation=operation, label=label, phase="forward", step=step,
             start_ns=end - 400 * US + ahead_ns, end_ns=end + ahead_ns, launch_ns=end - MS + ahead_ns,
             group=group, group_name=None, sequence=at if sequences else None,

@@ -28,6 +28,7 @@ class CaptureFacts:
         step_marks: Whether steps are marked in the trace rather than guessed.
         input_marks: Whether a data-loader or batch-loading annotation was recorded.
         captured_steps: Number of steps, dropped ones included.
+        incomplete_collectives: Whether a collective of the analysed steps lacks a member's part.
 
     """
 
@@ -37,6 +38,7 @@ class CaptureFacts:
     step_marks: bool
     input_marks: bool
     captured_steps: int
+    incomplete_collectives: bool
 
 
 @dataclass(frozen=True)

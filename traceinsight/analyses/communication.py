@@ -118,8 +118,9 @@ class _Times:
 def communication(trace_set: TraceSet, activity: Mapping[int, Activity]) -> list[CommunicationRow]:
     """All collectives of a kind together, by exposed time; steady steps only."""
     by_kind: dict[_Kind, list[MatchedCollective]] = defaultdict(list)
+    steady = set(trace_set.steps)
     for one in trace_set.collectives:
-        if one.step in trace_set.steps:
+        if one.step in steady:
             by_kind[(one.operation, one.label, one.phase)].append(one)
     window_ns = _mean_window_ns(trace_set)
     rows = [_row(kind, found, trace_set, activity, window_ns) for kind, found in by_kind.items()]
@@ -144,10 +145,10 @@ def _row(
     window_ns: float,
 ) -> CommunicationRow:
     steps = len(trace_set.steps)
-    times = {
-        step: _step_times([one for one in found if one.step == step], trace_set, activity)
-        for step in trace_set.steps
-    }
+    by_step: dict[int, list[MatchedCollective]] = defaultdict(list)
+    for one in found:
+        by_step[one.step].append(one)
+    times = {step: _step_times(by_step[step], trace_set, activity) for step in trace_set.steps}
     typical = {
         name: round(median([getattr(one, name) for one in times.values()])) for name in _Times.__slots__
     }

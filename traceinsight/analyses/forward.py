@@ -6,6 +6,7 @@ of the main thread. Its span runs from the first start to the last end of that w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,8 +22,6 @@ from traceinsight.trace.recording import MISSING, EventKind
 from traceinsight.trace.steps import Step
 from traceinsight.trace.trace_set import TraceSet
 
-_BACKWARD = ("## backward ##",)
-
 
 @dataclass(frozen=True, slots=True)
 class _HostForward:
@@ -36,16 +35,18 @@ def forward_shares(trace_set: TraceSet, activity: Mapping[int, Activity]) -> lis
     """One row per rank and steady step; a rank whose forward cannot be found has none."""
     rows = []
     for trace in [trace for trace in trace_set.ranks if trace.device_recorded]:
+        host = _Host(trace)
         for number in trace_set.steps:
             step = trace.step(number)
-            row = None if step is None else _share(trace, activity[trace.rank], step)
+            row = None if step is None else _share(trace, activity[trace.rank], step, host.forward(step))
             if row is not None:
                 rows.append(row)
     return rows
 
 
-def _share(trace: RankTrace, activity: Activity, step: Step) -> ForwardShare | None:
-    host = _host_forward(trace, step)
+def _share(
+    trace: RankTrace, activity: Activity, step: Step, host: _HostForward | None
+) -> ForwardShare | None:
     if host is None:
         return None
     span = _device_span(trace, host.spans)
@@ -70,34 +71,43 @@ def _share(trace: RankTrace, activity: Activity, step: Step) -> ForwardShare | N
     )
 
 
-def _host_forward(trace: RankTrace, step: Step) -> _HostForward | None:
-    """The forward annotation, else everything the main thread did before the first backward operator."""
-    recording, lane = trace.recording, trace.steps.main_lane
-    events = recording.events
-    in_step = [
-        event
-        for event in recording.of_kind(EventKind.ANNOTATION).tolist()
-        if events.lane[event] == lane and step.cpu_start_ns <= events.start_ns[event] < step.cpu_end_ns
-    ]
-    for label in FORWARD_LABELS:
-        chosen = [event for event in in_step if without_batch_index(recording.name_of(event)) == label]
-        if chosen:
-            return _HostForward(intervals.union(events.start_ns[chosen], events.end_ns[chosen]), label)
-    backward = _first_backward_ns(trace, step)
-    if backward is None:
-        return None
-    return _HostForward(intervals.single(step.cpu_start_ns, backward), "everything before backward")
+class _Host:
+    """Where one rank's main thread ran forward: asked once per step, so the marks are found only once."""
+
+    def __init__(self, trace: RankTrace) -> None:
+        recording = trace.recording
+        events = recording.events
+        annotations = recording.of_kind(EventKind.ANNOTATION)
+        annotations = annotations[events.lane[annotations] == trace.steps.main_lane]
+        self._events = events
+        self._marks = {
+            label: recording.named(annotations, functools.partial(_is_labelled, label))
+            for label in FORWARD_LABELS
+        }
+        backward = recording.named(recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION), _is_backward)
+        self._backward_ns = events.start_ns[backward]
+
+    def forward(self, step: Step) -> _HostForward | None:
+        """The forward annotation, else everything the main thread did before the first backward operator."""
+        for label, marks in self._marks.items():
+            starts = self._events.start_ns[marks]
+            chosen = marks[(starts >= step.cpu_start_ns) & (starts < step.cpu_end_ns)]
+            if len(chosen):
+                spans = intervals.union(self._events.start_ns[chosen], self._events.end_ns[chosen])
+                return _HostForward(spans, label)
+        first = int(np.searchsorted(self._backward_ns, step.cpu_start_ns))
+        if first == len(self._backward_ns) or self._backward_ns[first] >= step.cpu_end_ns:
+            return None
+        before = intervals.single(step.cpu_start_ns, int(self._backward_ns[first]))
+        return _HostForward(before, "everything before backward")
 
 
-def _first_backward_ns(trace: RankTrace, step: Step) -> int | None:
-    recording = trace.recording
-    chosen = recording.named(
-        recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION),
-        lambda name: name in _BACKWARD or name.startswith("autograd::engine::evaluate_function"),
-    )
-    starts = recording.events.start_ns[chosen]
-    starts = starts[(starts >= step.cpu_start_ns) & (starts < step.cpu_end_ns)]
-    return int(starts.min()) if len(starts) else None
+def _is_labelled(label: str, name: str) -> bool:
+    return without_batch_index(name) == label
+
+
+def _is_backward(name: str) -> bool:
+    return name == "## backward ##" or name.startswith("autograd::engine::evaluate_function")
 
 
 def _device_span(trace: RankTrace, host: Spans) -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _KERNEL = re.compile(
@@ -35,6 +36,7 @@ def is_communication_kernel(kernel_name: str) -> bool:
     return _KERNEL.search(kernel_name) is not None
 
 
+@functools.lru_cache(maxsize=4096)
 def operation_of(name: str) -> str:
     """One name per operation, from a kernel, annotation or argument text; ``unknown`` if it says nothing."""
     head = name.split("(", maxsplit=1)[0]

@@ -14,7 +14,7 @@ PHASES: tuple[Phase, ...] = (
     "input", "sparse_data_dist", "forward", "backward", "optimizer", "replica_sync", "other",
 )  # fmt: skip
 
-STEP_LABEL = re.compile(r"^ProfilerStep#(\d+)$")
+STEP_LABEL = re.compile(r"^ProfilerStep#(\d{1,18})$")  # more digits are no step number, and no int64
 FORWARD_LABELS = ("## forward ##", "DistributedDataParallel.forward", "DistributedModelParallel.forward")
 INPUT_LABEL = re.compile(r"^enumerate\(DataLoader\)|## (load_batch|data_load|next_batch|wait_for_batch)\b")
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from traceinsight.advice.measurements import CaptureFacts
-from traceinsight.base.labels import INPUT_LABEL
+from traceinsight.base.labels import INPUT_LABEL, STEP_LABEL
 from traceinsight.base.notes import DataNote
 from traceinsight.diagnosis import DroppedStep, OtherRun, Run
 from traceinsight.trace.recording import MISSING, EventKind, Recording
@@ -57,6 +57,11 @@ def capture_facts(trace_set: TraceSet) -> CaptureFacts:
         step_marks=trace_set.step_source == "ProfilerStep",
         input_marks=any(INPUT_LABEL.search(name) for one in recordings for name in one.strings),
         captured_steps=len(trace_set.steps) + len(trace_set.dropped_steps),
+        incomplete_collectives=any(
+            not one.complete
+            for one in trace_set.collectives
+            if one.synchronising and one.step in trace_set.steps
+        ),
     )
 
 
@@ -73,6 +78,7 @@ def data_notes(trace_set: TraceSet) -> list[DataNote]:
                 count=len(trace_set.missing_ranks),
             )
         )
+    notes += _device_notes(trace_set) + _step_notes(trace_set)
     steady = [one for one in trace_set.collectives if one.step in trace_set.steps]
     lost = Counter(rank for one in steady for rank in _lost_members(one, trace_set))
     for rank, count in sorted(lost.items()):
@@ -86,6 +92,33 @@ def data_notes(trace_set: TraceSet) -> list[DataNote]:
                 count=count,
             )
         )
+    return notes
+
+
+def _device_notes(trace_set: TraceSet) -> list[DataNote]:
+    """A rank that drives several GPUs is shown as one device, and that must be known."""
+    notes = []
+    for trace in trace_set.ranks:
+        used = {lane.device for lane in trace.recording.lanes if lane.device is not None}
+        if len(used) > 1:
+            message = f"Rank {trace.rank} uses {len(used)} GPUs; they are shown as one device."
+            notes.append(DataNote("warning", "several-devices", message, trace.rank, count=len(used)))
+    return notes
+
+
+def _step_notes(trace_set: TraceSet) -> list[DataNote]:
+    """Step numbers that occur twice: the first of each is the step, the rest lies inside other steps."""
+    notes = []
+    for trace in trace_set.ranks:
+        recording = trace.recording
+        marks = recording.named(
+            recording.of_kind(EventKind.ANNOTATION), lambda name: STEP_LABEL.match(name) is not None
+        )
+        marks = marks[recording.events.lane[marks] == trace.steps.main_lane]
+        repeated = len(marks) - len(np.unique(recording.events.name[marks]))
+        if repeated:
+            message = f"{repeated} step marks of rank {trace.rank} repeat a number; the first of each counts."
+            notes.append(DataNote("warning", "repeated-step", message, trace.rank, count=repeated))
     return notes
 
 

@@ -40,7 +40,7 @@ def judge_all(rules: Sequence[Rule], measurements: Measurements) -> Judgement:
 
 _ONE_STEP = NotJudged(
     rule="straggler",
-    reason="one step was captured: whether anything persists or came by chance cannot be told",
+    reason="persistence: one step was captured, so what is late may be late by chance",
     capture_hint="Capture at least 5 steps: schedule(wait=..., warmup=2, active=5).",
 )
 

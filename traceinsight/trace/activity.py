@@ -18,7 +18,7 @@ from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import INPUT_LABEL
 from traceinsight.trace.collectives import backend_annotations, communication_kernels
 from traceinsight.trace.rank_trace import RankTrace
-from traceinsight.trace.recording import EventKind, Int64
+from traceinsight.trace.recording import MISSING, EventKind, Int64
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
 _BLOCKED_OPERATOR = re.compile(r"^c10d::|_Wait$|^## .*wait\(\)|Awaitable|^\[output_dist_wait\]")
@@ -124,6 +124,25 @@ def input_spans(trace: RankTrace) -> Spans:
     annotations = trace.recording.of_kind(EventKind.ANNOTATION)
     labelled = trace.recording.named(annotations, lambda name: INPUT_LABEL.search(name) is not None)
     return _spans(trace, labelled[trace.recording.events.lane[labelled] == trace.steps.main_lane])
+
+
+_SYNCHRONISES = re.compile(
+    r"Synchronize|^(cuda|hip)Memcpy(?!.*Async)|^hipMemcpyWithStream|^cuMemcpy(?!.*Async)"
+)
+
+
+def synchronising_spans(trace: RankTrace) -> Spans:
+    """When a thread that launches device work stood in a call that waits for the device.
+
+    Only those threads: a loader that copies on its own must not count.
+    """
+    recording = trace.recording
+    lanes = recording.events.lane
+    calls = recording.named(
+        recording.of_kind(EventKind.RUNTIME), lambda name: _SYNCHRONISES.search(name) is not None
+    )
+    launching = np.unique(lanes[trace.launch[trace.launch != MISSING]])
+    return _spans(trace, calls[np.isin(lanes[calls], launching)])
 
 
 def blocked_spans(trace: RankTrace) -> Spans:

@@ -1,4 +1,4 @@
-"""Which annotations enclose a moment on a CPU thread."""
+"""Which annotations enclose a moment on a CPU thread, and what they say about it."""
 
 from __future__ import annotations
 
@@ -6,90 +6,136 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from traceinsight.base.labels import PHASES, Phase, phase_of
+from traceinsight.base.labels import PHASES, Phase, is_payload_label, phase_of
 from traceinsight.trace.recording import MISSING, EventKind, Int64, Recording
 
-_NO_PHASE = -1
+LAUNCH_PREFIXES = ("nccl:", "xccl:")  # around the launch of a kernel
+WORKER_PREFIXES = ("gloo:", "mpi:", "ucc:")  # around the collective itself, on a worker thread
 
 
 @dataclass(frozen=True, slots=True)
-class _LaneNest:
-    """The annotations of one thread in order of start, with the annotation around each."""
+class _Meaning:
+    """What one name says; every name is looked at once."""
 
-    event: Int64
-    start_ns: Int64
-    end_ns: Int64
-    parent: Int64  # position of the enclosing annotation in these arrays, MISSING at top level
-    phase: Int64  # position in PHASES of the innermost phase known at this depth, or _NO_PHASE
+    phase: int  # position in PHASES, MISSING when the name says nothing
+    is_payload: bool  # names a communication
+    is_backend: bool  # nccl:*, gloo:*
+
+
+@dataclass(frozen=True, slots=True)
+class _Timeline:
+    """One thread as pieces of constant innermost annotation. Columns have one entry per annotation.
+
+    ``cuts_ns`` are the moments at which the innermost annotation changes, ``innermost`` the annotation from
+    each of them on (a position in the columns, MISSING for none). ``phase``, ``payload`` and ``backend`` are
+    those of the nearest annotation around, itself included, that has one: a phase, and two event indices.
+    """
+
+    cuts_ns: Int64
+    innermost: Int64
+    phase: Int64
+    payload: Int64
+    backend: Int64
+
+    def at(self, times_ns: Int64) -> Int64:
+        """Position of the innermost annotation at each time, MISSING where there is none."""
+        piece = np.searchsorted(self.cuts_ns, times_ns, side="right") - 1
+        return np.where(piece >= 0, self.innermost[piece], MISSING)
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What encloses a moment: event indices of annotations, MISSING where there is none."""
+
+    payload: int
+    backend: int
+
+
+_NOTHING = Surroundings(MISSING, MISSING)
 
 
 class AnnotationIndex:
     """Answers "inside which annotations was this thread at this time?" for many moments at once.
 
     Built from the ANNOTATION events of a recording only: operators are too many, and too fine, to name
-    a phase.
+    a phase. Building takes time proportional to the annotations, however deep they nest.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        phase_by_name: dict[int, int] = {}
-        self._nests: dict[int, _LaneNest] = {}
+        meanings: dict[int, _Meaning] = {}
         annotations = recording.of_kind(EventKind.ANNOTATION)
         lanes = recording.events.lane[annotations]
-        for lane in np.unique(lanes):
-            self._nests[int(lane)] = self._nest(annotations[lanes == lane], phase_by_name)
+        self._timelines = {
+            int(lane): self._timeline(annotations[lanes == lane], meanings) for lane in np.unique(lanes)
+        }
 
-    def _nest(self, event: Int64, phase_by_name: dict[int, int]) -> _LaneNest:
+    def _timeline(self, event: Int64, meanings: dict[int, _Meaning]) -> _Timeline:
         events = self._recording.events
-        start, end = events.start_ns[event], events.end_ns[event]
-        parent = np.full(len(event), MISSING, dtype=np.int64)
-        phase = np.full(len(event), _NO_PHASE, dtype=np.int64)
-        open_positions: list[int] = []
-        ends = end.tolist()
-        for position, (begin, name) in enumerate(
-            zip(start.tolist(), events.name[event].tolist(), strict=True)
-        ):
-            while open_positions and ends[open_positions[-1]] <= begin:
-                open_positions.pop()
-            if name not in phase_by_name:
-                known = phase_of(self._recording.strings[name])
-                phase_by_name[name] = _NO_PHASE if known is None else PHASES.index(known)
-            phase[position] = phase_by_name[name]
-            if open_positions:
-                parent[position] = open_positions[-1]
-                if phase[position] == _NO_PHASE:
-                    phase[position] = phase[open_positions[-1]]
-            open_positions.append(position)
-        return _LaneNest(event, start, end, parent, phase)
+        ends = events.end_ns[event].tolist()
+        columns = np.full((3, len(event)), MISSING, dtype=np.int64)
+        stack: list[int] = []
+        cuts: list[int] = []
+        innermost: list[int] = []
 
-    def _innermost(self, nest: _LaneNest, times_ns: Int64) -> Int64:
-        """Position of the innermost annotation around each time, ``MISSING`` where there is none."""
-        position = np.searchsorted(nest.start_ns, times_ns, side="right") - 1
-        for _ in range(len(nest.event)):
-            ended = (position != MISSING) & (nest.end_ns[position] <= times_ns)
-            if not ended.any():
-                break
-            position[ended] = nest.parent[position[ended]]
-        return position
+        def close_until(moment: int | None) -> None:
+            while stack and (moment is None or ends[stack[-1]] <= moment):
+                cuts.append(ends[stack.pop()])
+                innermost.append(stack[-1] if stack else MISSING)
+
+        for position, (one, begin) in enumerate(
+            zip(event.tolist(), events.start_ns[event].tolist(), strict=True)
+        ):
+            close_until(begin)
+            around = columns[:, stack[-1]] if stack else np.full(3, MISSING, dtype=np.int64)
+            columns[:, position] = self._said_by(one, around, meanings)
+            if stack:  # an annotation that outlasts the one around it is cut off with it
+                ends[position] = min(ends[position], ends[stack[-1]])
+            stack.append(position)
+            cuts.append(begin)
+            innermost.append(position)
+        close_until(None)
+        cut_array = np.array(cuts, dtype=np.int64)
+        return _Timeline(cut_array, np.array(innermost, dtype=np.int64), *columns)
+
+    def _said_by(self, event: int, around: Int64, meanings: dict[int, _Meaning]) -> list[int]:
+        """(phase, payload, backend) at an annotation: its own, else those around it."""
+        name = int(self._recording.events.name[event])
+        if name not in meanings:
+            meanings[name] = _meaning(self._recording.strings[name])
+        meaning = meanings[name]
+        return [
+            int(around[0]) if meaning.phase == MISSING else meaning.phase,
+            event if meaning.is_payload else int(around[1]),
+            event if meaning.is_backend else int(around[2]),
+        ]
 
     def phases_at(self, lanes: Int64, times_ns: Int64) -> list[Phase | None]:
         """The phase each thread was in at each time; None where no annotation tells."""
-        index = np.full(len(times_ns), _NO_PHASE, dtype=np.int64)
-        for lane, nest in self._nests.items():
+        index = np.full(len(times_ns), MISSING, dtype=np.int64)
+        for lane, timeline in self._timelines.items():
             chosen = np.flatnonzero(lanes == lane)
             if len(chosen):
-                position = self._innermost(nest, times_ns[chosen])
-                index[chosen] = np.where(position == MISSING, _NO_PHASE, nest.phase[position])
-        return [None if phase == _NO_PHASE else PHASES[phase] for phase in index.tolist()]
+                position = timeline.at(times_ns[chosen])
+                index[chosen] = np.where(position == MISSING, MISSING, timeline.phase[position])
+        return [None if phase == MISSING else PHASES[phase] for phase in index.tolist()]
 
-    def enclosing(self, lane: int, time_ns: int) -> list[int]:
-        """Event indices of the annotations around a moment, innermost first."""
-        nest = self._nests.get(lane)
-        if nest is None:
-            return []
-        position = int(self._innermost(nest, np.array([time_ns], dtype=np.int64))[0])
-        found = []
-        while position != MISSING:
-            found.append(int(nest.event[position]))
-            position = int(nest.parent[position])
-        return found
+    def around(self, lane: int, time_ns: int) -> Surroundings:
+        """The nearest annotations around a moment that name a communication, and its backend."""
+        timeline = self._timelines.get(lane)
+        if timeline is None:
+            return _NOTHING
+        position = int(timeline.at(np.array([time_ns], dtype=np.int64))[0])
+        if position == MISSING:
+            return _NOTHING
+        return Surroundings(int(timeline.payload[position]), int(timeline.backend[position]))
+
+
+def _meaning(name: str) -> _Meaning:
+    phase = phase_of(name)
+    backend = name.startswith(LAUNCH_PREFIXES + WORKER_PREFIXES)
+    return _Meaning(
+        phase=MISSING if phase is None else PHASES.index(phase),
+        is_payload=not backend and is_payload_label(name),
+        is_backend=backend,
+    )

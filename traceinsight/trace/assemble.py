@@ -15,7 +15,7 @@ from traceinsight.trace.collectives import find_collectives, launches_device_wor
 from traceinsight.trace.launches import launch_of_gpu_events
 from traceinsight.trace.lost_work import lost_shares
 from traceinsight.trace.matching import Match, match_collectives
-from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.rank_trace import CLEAN_LOST_SHARE, RankTrace
 from traceinsight.trace.recording import Recording
 from traceinsight.trace.steady_state import steady_steps
 from traceinsight.trace.steps import find_steps
@@ -36,6 +36,7 @@ def derive_rank(recording: Recording, rank: int) -> RankTrace:
         launch=launch,
         drives_accelerator=launches_device_work(recording),
         lost_shares=lost_shares(recording, launch, steps),
+        set_aside=False,
         annotations=annotations,
         steps=steps,
         collectives=collectives,
@@ -55,10 +56,11 @@ def assemble(
 
     """
     ranks, rank_notes = _numbered(recordings)
-    traces = tuple(derive_rank(recording, rank) for rank, recording in sorted(ranks.items()))
+    derived = [derive_rank(recording, rank) for rank, recording in sorted(ranks.items())]
+    traces, lossy_notes = _set_lossy_aside(derived)
     matches = match_collectives({trace.rank: trace.collectives for trace in traces})
     clocks = estimate_offsets([trace.rank for trace in traces], _meetings(matches))
-    world_size = _agreed([trace.recording.world_size for trace in traces])
+    world_size, world_notes = _world_size(traces)
     matched = tuple(_on_common_clock(match, clocks, world_size) for match in matches)
     steps, dropped, step_notes = steady_steps(traces)
     return TraceSet(
@@ -76,10 +78,42 @@ def assemble(
         notes=(
             *notes,
             *rank_notes,
+            *world_notes,
+            *lossy_notes,
             *step_notes,
             *(note for trace in traces for note in trace.recording.notes),
         ),
     )
+
+
+def _set_lossy_aside(traces: Sequence[RankTrace]) -> tuple[tuple[RankTrace, ...], list[DataNote]]:
+    """Ranks that lost GPU work in every step must not stand for the job where other ranks can."""
+    lossy = [trace for trace in traces if min(trace.lost_shares, default=0.0) > CLEAN_LOST_SHARE]
+    if len(lossy) == len(traces):
+        return tuple(traces), []
+    aside = {trace.rank for trace in lossy}
+    notes = [
+        DataNote(
+            "error",
+            "lost-gpu-work",
+            f"Rank {trace.rank} lost {min(trace.lost_shares):.0%} or more of its GPU work in every step; its "
+            "device time is left out.",
+            trace.rank,
+            trace.recording.file,
+        )
+        for trace in lossy
+    ]
+    return tuple(replace(trace, set_aside=trace.rank in aside) for trace in traces), notes
+
+
+def _world_size(traces: Sequence[RankTrace]) -> tuple[int | None, list[DataNote]]:
+    """The world size most ranks name, unless a rank lies outside of it."""
+    named = _agreed([trace.recording.world_size for trace in traces])
+    highest = max(trace.rank for trace in traces)
+    if named is None or highest < named:
+        return named, []
+    message = f"Rank {highest} does not fit a world of {named} ranks; the world size is taken as unknown."
+    return None, [DataNote("warning", "rank-outside-world", message, highest)]
 
 
 def _numbered(recordings: Sequence[Recording]) -> tuple[dict[int, Recording], list[DataNote]]:
@@ -131,6 +165,7 @@ def _meetings(matches: Sequence[Match]) -> list[Meeting]:
 def _on_common_clock(
     match: Match, clocks: Mapping[int, ClockOffset], world_size: int | None
 ) -> MatchedCollective:
+    known = match.group is not None or world_size is not None
     expected = match.group if match.group is not None else range(world_size or len(clocks))
     shift = {rank: clocks[rank].offset_ns or 0 for rank in match.parts}
     return MatchedCollective(
@@ -144,4 +179,5 @@ def _on_common_clock(
         starts_ns=tuple(part.start_ns - shift[rank] for rank, part in match.parts.items()),
         ends_ns=tuple(part.end_ns - shift[rank] for rank, part in match.parts.items()),
         absent_ranks=tuple(sorted(set(expected) - set(match.parts))),
+        membership_known=known or len(match.parts) > 1,
     )

@@ -8,20 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceinsight.base.collective_names import (
+    SYNCHRONISING,
     UNKNOWN,
     element_bytes,
     is_communication_kernel,
     operation_of,
 )
-from traceinsight.base.labels import Phase, is_payload_label, without_batch_index
-from traceinsight.trace.annotations import AnnotationIndex
+from traceinsight.base.labels import Phase, without_batch_index
+from traceinsight.trace.annotations import LAUNCH_PREFIXES, WORKER_PREFIXES, AnnotationIndex
 from traceinsight.trace.rank_trace import RankCollective
 from traceinsight.trace.recording import MISSING, CommArgs, EventKind, Int64, Recording
 from traceinsight.trace.steps import Steps
 
-_LAUNCH_PREFIXES = ("nccl:", "xccl:")  # around the launch of a kernel
-_WORKER_PREFIXES = ("gloo:", "mpi:", "ucc:")  # around the collective itself, on a worker thread
-_BACKEND_PREFIXES = _LAUNCH_PREFIXES + _WORKER_PREFIXES
 _NO_ARGS = CommArgs()
 
 
@@ -74,7 +72,7 @@ def phases_of(recording: Recording, annotations: AnnotationIndex, steps: Steps, 
 def backend_annotations(recording: Recording) -> Int64:
     """Indices of the ``gloo:*`` annotations and their like: a collective as its worker thread ran it."""
     annotations = recording.of_kind(EventKind.ANNOTATION)
-    return recording.named(annotations, lambda name: name.startswith(_WORKER_PREFIXES))
+    return recording.named(annotations, lambda name: name.startswith(WORKER_PREFIXES))
 
 
 def launches_device_work(recording: Recording) -> bool:
@@ -82,7 +80,7 @@ def launches_device_work(recording: Recording) -> bool:
     if len(recording.of_kind(EventKind.RUNTIME)) or recording.backend == "nccl":
         return True
     annotations = recording.of_kind(EventKind.ANNOTATION)
-    return len(recording.named(annotations, lambda name: name.startswith(_LAUNCH_PREFIXES))) > 0
+    return len(recording.named(annotations, lambda name: name.startswith(LAUNCH_PREFIXES))) > 0
 
 
 def _issuing_operators(recording: Recording, chosen: Int64) -> Int64:
@@ -122,6 +120,7 @@ def _collective(
         end_ns=start + int(events.dur_ns[event]),
         launch_ns=int(events.start_ns[source]),
         group=args.group_ranks,
+        group_size=args.group_size,
         group_name=args.group_name,
         sequence=args.sequence,
         in_bytes=_bytes(args.in_elements, context.args.in_elements, size),
@@ -139,8 +138,13 @@ def _bytes(own: int | None, around: int | None, element_size: int | None) -> int
 def _operation(args: CommArgs, context: _Context, kernel_name: str) -> str:
     """Arguments say most, then the annotation around the launch, then the kernel's name.
 
+    A named peer means point to point, whatever the call was called ("coalesced").
+
     A SendRecv kernel that nothing else explains is an all-to-all: TorchRec's exchanges look like that.
     """
+    peers = {args.peer_src, args.peer_dst} - {None}
+    if len(peers) == 2 and operation_of(args.collective or "") not in SYNCHRONISING:
+        return "send_recv"
     for text in (args.collective, context.operation, kernel_name):
         operation = operation_of(text) if text else UNKNOWN
         if operation != UNKNOWN:
@@ -151,16 +155,12 @@ def _operation(args: CommArgs, context: _Context, kernel_name: str) -> str:
 
 def _context(recording: Recording, annotations: AnnotationIndex, source: int) -> _Context:
     events = recording.events
-    lane, moment = int(events.lane[source]), int(events.start_ns[source])
-    operation, label, args = UNKNOWN, None, _NO_ARGS
-    for event in annotations.enclosing(lane, moment):
-        name = recording.name_of(event)
-        if name.startswith(_BACKEND_PREFIXES):
-            if operation == UNKNOWN:
-                operation, args = operation_of(name), recording.comm_args.get(event, _NO_ARGS)
-        elif label is None and is_payload_label(name):
-            label = without_batch_index(name)
-    return _Context(operation, label, args)
+    found = annotations.around(int(events.lane[source]), int(events.start_ns[source]))
+    return _Context(
+        operation=UNKNOWN if found.backend == MISSING else operation_of(recording.name_of(found.backend)),
+        label=None if found.payload == MISSING else without_batch_index(recording.name_of(found.payload)),
+        args=recording.comm_args.get(found.backend, _NO_ARGS),
+    )
 
 
 def _step_number(steps: Steps, index: int) -> int:

@@ -20,13 +20,13 @@ def lost_shares(recording: Recording, launch: Int64, steps: Steps) -> tuple[floa
         return (0.0,) * len(steps.steps)
     cut = any(note.code == _CUT_FILE for note in recording.notes)
     launches = recording.named(recording.of_kind(EventKind.RUNTIME), _launches_kernel)
-    step = steps.of_event[launches]
-    answered = np.isin(launches, launch)
-    shares = []
-    for index in range(len(steps.steps)):
-        mine = answered[step == index]
-        shares.append(float((~mine).mean()) if len(mine) else float(cut))
-    return tuple(shares)
+    step, answered = steps.of_event[launches], np.isin(launches, launch)
+    count = len(steps.steps)
+    inside = (step >= 0) & (step < count)
+    made = np.bincount(step[inside], minlength=count)
+    lost = np.bincount(step[inside & ~answered], minlength=count)
+    shares = np.where(made > 0, lost / np.maximum(made, 1), float(cut))
+    return tuple(shares.tolist())
 
 
 def _launches_kernel(name: str) -> bool:

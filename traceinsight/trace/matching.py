@@ -51,7 +51,8 @@ def match_collectives(collectives: Mapping[int, Sequence[RankCollective]]) -> li
     offsets = _rough_offsets(collectives, buckets)
     matches: list[Match] = []
     for bucket in buckets.values():
-        matches += [_match(parts) for parts in _match_bucket(bucket, offsets)]
+        for row in _match_bucket(bucket, offsets):
+            matches += [_match(parts) for parts in _within_group_size(row)]
     return sorted(matches, key=lambda match: _first_start(match, offsets))
 
 
@@ -91,6 +92,17 @@ def _match_bucket(
         paired = {position for _, position in pairs}
         extra += [{rank: part} for at, part in enumerate(bucket[rank]) if at not in paired]
     return rows + extra
+
+
+def _within_group_size(row: dict[int, RankCollective]) -> list[dict[int, RankCollective]]:
+    """The row, or its parts alone where more ranks came together than the group is said to have.
+
+    Then several groups carry one name and their ranks were not recorded: who belongs together is unknown.
+    """
+    sizes = {part.group_size for part in row.values() if part.group_size}
+    if not sizes or len(row) <= min(sizes):
+        return [row]
+    return [{rank: part} for rank, part in row.items()]
 
 
 def _aligned_ends(parts: Sequence[RankCollective], offset_ns: int) -> NDArray[np.int64]:

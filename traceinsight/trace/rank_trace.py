@@ -29,6 +29,7 @@ class RankCollective:
     end_ns: int
     launch_ns: int
     group: tuple[int, ...] | None
+    group_size: int | None
     group_name: str | None
     sequence: int | None
     in_bytes: int | None
@@ -40,13 +41,17 @@ class RankCollective:
 USABLE_LOST_SHARE = 0.5
 """A rank that lost more than half of its work in every step says nothing about its GPU."""
 
+CLEAN_LOST_SHARE = 0.05
+"""A step that lost no more than this is clean; profilers drop single events all the time."""
+
 
 @dataclass(frozen=True, slots=True)
 class RankTrace:
     """A recording with its launches, steps and collectives.
 
     ``launch`` has shape (n_events,): the runtime call behind each GPU event, ``MISSING`` elsewhere.
-    ``lost_shares`` gives the share of lost GPU work per step, in the order of ``steps.steps``.
+    ``lost_shares`` gives the share of lost GPU work per step, in the order of ``steps.steps``. A rank
+    without a clean step is ``set_aside`` when others have some: its device then counts as not recorded.
     """
 
     rank: int
@@ -54,6 +59,7 @@ class RankTrace:
     launch: Int64
     drives_accelerator: bool
     lost_shares: tuple[float, ...]
+    set_aside: bool
     annotations: AnnotationIndex
     steps: Steps
     collectives: tuple[RankCollective, ...]
@@ -68,8 +74,10 @@ class RankTrace:
         """Whether what computes was recorded: most of the GPU's work in some step, or a job's CPU."""
         if not self.has_gpu:
             return not self.drives_accelerator
+        if self.set_aside:
+            return False
         return min(self.lost_shares, default=0.0) <= USABLE_LOST_SHARE
 
     def step(self, number: int) -> Step | None:
         """The step of that number, or None if this rank did not capture it."""
-        return next((step for step in self.steps.steps if step.number == number), None)
+        return self.steps.by_number.get(number)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from traceinsight.base.notes import DataNote
 from traceinsight.base.statistics import median
-from traceinsight.trace.rank_trace import RankTrace
+from traceinsight.trace.rank_trace import CLEAN_LOST_SHARE, RankTrace
 from traceinsight.trace.trace_set import DroppedStepNote
 
 SLOW_STEP_FACTOR = 2.0
@@ -14,9 +14,6 @@ SLOW_STEP_FACTOR = 2.0
 
 FIRST_STEP_FACTOR = 1.5
 """The first captured step often pays for the profiler's start: dropped from this ratio to the later ones."""
-
-LOST_KERNEL_SHARE = 0.05
-"""A step is dropped when more than this share of its launches has no GPU event (buffer overrun)."""
 
 
 def steady_steps(
@@ -26,9 +23,8 @@ def steady_steps(
     usable = [trace for trace in traces if trace.device_recorded] or traces
     durations = _durations_ns(usable)
     dropped = _outliers(durations)
-    lost = {number: share for number in durations if (share := _lost_share(usable, number)) > 0}
-    for number, share in lost.items():
-        if share > LOST_KERNEL_SHARE and number not in dropped:
+    for number, share in _lost_shares(usable).items():
+        if share > CLEAN_LOST_SHARE and number not in dropped:
             dropped[number] = f"{share:.0%} of its launches have no GPU event (the profiler lost them)"
     steps = tuple(number for number in durations if number not in dropped)
     notes: list[DataNote] = []
@@ -71,12 +67,10 @@ def _outliers(durations: dict[int, float]) -> dict[int, str]:
     return dropped
 
 
-def _lost_share(traces: Sequence[RankTrace], number: int) -> float:
-    """The worst rank's share of lost work in the step."""
-    shares = [
-        trace.lost_shares[index]
-        for trace in traces
-        for index, step in enumerate(trace.steps.steps)
-        if step.number == number
-    ]
-    return max(shares, default=0.0)
+def _lost_shares(traces: Sequence[RankTrace]) -> dict[int, float]:
+    """Per step number: the worst rank's share of lost work."""
+    worst: dict[int, float] = {}
+    for trace in traces:
+        for step, share in zip(trace.steps.steps, trace.lost_shares, strict=True):
+            worst[step.number] = max(share, worst.get(step.number, 0.0))
+    return dict(sorted(worst.items()))

@@ -11,8 +11,9 @@ whole recording is one window.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,10 @@ class Steps:
     source: str
     main_lane: int | None
     of_event: Int64
+    by_number: Mapping[int, Step] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_number", {step.number: step for step in self.steps})
 
     @property
     def marked(self) -> bool:
@@ -105,22 +110,23 @@ def _recurring_marks(recording: Recording, annotations: Int64) -> tuple[Int64 | 
     The end of each optimizer call, else the start of the annotation that covers the most time.
     """
     events = recording.events
-    names = [without_batch_index(recording.name_of(event)) for event in annotations.tolist()]
-    counts = Counter(names)
-    recurring = {name for name, count in counts.items() if count >= MIN_RECURRENCES}
+    found: dict[str, list[int]] = defaultdict(list)
+    for event in annotations.tolist():
+        found[without_batch_index(recording.name_of(event))].append(event)
+    recurring = {name: chosen for name, chosen in found.items() if len(chosen) >= MIN_RECURRENCES}
     optimizer = sorted(name for name in recurring if name.startswith(("Optimizer.step#", "## optimizer ##")))
     if optimizer:
-        chosen = annotations[[name == optimizer[0] for name in names]]
+        chosen = recurring[optimizer[0]]
         return np.sort(events.end_ns[chosen]), f"end of {optimizer[0]}", int(events.lane[chosen[0]])
     cover = {
-        name: int(events.dur_ns[annotations[[other == name for other in names]]].sum())
-        for name in sorted(recurring)
+        name: int(events.dur_ns[chosen].sum())
+        for name, chosen in sorted(recurring.items())
         if name.startswith("##") or "DataLoader" in name
     }
     if not cover:
         return None, "", None
     best = max(cover, key=lambda name: cover[name])
-    chosen = annotations[[name == best for name in names]]
+    chosen = recurring[best]
     return np.sort(events.start_ns[chosen]), f"start of {best}", int(events.lane[chosen[0]])
 
 
@@ -176,22 +182,34 @@ def _device_windows(
     captured = gpu[(step >= 0) & (step < count)]
     if not len(captured):
         return [(None, None)] * count
-    step = of_event[captured]
-    first: list[int | None] = [None] * count
-    for index in np.unique(step).tolist():
-        chosen = captured[step == index]
-        linked = chosen[launch[chosen] != MISSING]
-        first[index] = int(events.start_ns[linked if len(linked) else chosen].min())
+    starts_ns, step = events.start_ns[captured], of_event[captured]
+    linked = launch[captured] != MISSING
+    begin_of = _first_start(starts_ns[linked], step[linked], count)
+    begin_of = np.where(begin_of == _NEVER, _first_start(starts_ns, step, count), begin_of)
+    first = [None if begin == _NEVER else begin for begin in begin_of.tolist()]
     if len(recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION, EventKind.RUNTIME)):
         lengths = (ends - starts).tolist()
     else:
         begin_ns = min(begin for begin in first if begin is not None)
         lengths = [int(events.end_ns[captured].max()) - begin_ns] * count
-    windows: list[tuple[int | None, int | None]] = []
-    for index, begin in enumerate(first):
+    windows: list[tuple[int | None, int | None]] = [(None, None)] * count
+    later: list[int] = []  # starts of the steps after this one, the nearest last
+    for index in range(count - 1, -1, -1):
+        begin = first[index]
         if begin is None:
-            windows.append((None, None))
             continue
-        later = [other for other in first[index + 1 :] if other is not None and other > begin]
-        windows.append((begin, later[0] if later else begin + lengths[index]))
+        while later and later[-1] <= begin:
+            later.pop()
+        windows[index] = (begin, later[-1] if later else begin + lengths[index])
+        later.append(begin)
     return windows
+
+
+_NEVER = np.iinfo(np.int64).max
+
+
+def _first_start(starts_ns: Int64, step: Int64, count: int) -> Int64:
+    """The earliest start per step, ``_NEVER`` for a step without any."""
+    first = np.full(count, _NEVER, dtype=np.int64)
+    np.minimum.at(first, step, starts_ns)
+    return first

@@ -17,7 +17,8 @@ class MatchedCollective:
     """One collective as all its members saw it; times are on the common clock.
 
     ``members``, ``starts_ns`` and ``ends_ns`` follow ``ranks``. ``absent_ranks`` are members of the group
-    whose kernel is missing: not captured, or lost.
+    whose kernel is missing: not captured, or lost. ``membership_known`` is False for a rank alone of which
+    neither group nor world size was recorded: who else should be there is then not known.
     """
 
     operation: str
@@ -30,6 +31,7 @@ class MatchedCollective:
     starts_ns: tuple[int, ...]
     ends_ns: tuple[int, ...]
     absent_ranks: tuple[int, ...]
+    membership_known: bool
 
     @property
     def synchronising(self) -> bool:
@@ -39,7 +41,7 @@ class MatchedCollective:
     @property
     def complete(self) -> bool:
         """Whether every member's kernel is there, so that waiting can be told from transfer."""
-        return self.synchronising and not self.absent_ranks and len(self.ranks) > 1
+        return self.synchronising and self.membership_known and not self.absent_ranks
 
     @property
     def last_arrival_ns(self) -> int:

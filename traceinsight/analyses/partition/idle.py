@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import STEP_LABEL
-from traceinsight.trace.activity import Activity, blocked_spans, input_spans
+from traceinsight.trace.activity import Activity, blocked_spans, input_spans, synchronising_spans
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
 
@@ -27,7 +27,6 @@ profiler); what exceeds it is waiting for other work."""
 SYNC_TAIL_NS = 10_000
 """A synchronisation that returned at most this long before the GPU ran dry is the reason it did."""
 
-_SYNCHRONISES = re.compile(r"Synchronize|^(cuda|hip)Memcpy(?!.*Async)|^cuMemcpy(?!.*Async)")
 _ALLOCATES = re.compile(r"^(cuda|hip)(Malloc|Free|HostAlloc|HostRegister)|^cuMem(Alloc|Free|Create|Map)")
 
 
@@ -135,7 +134,7 @@ def _drained_by_sync(trace: RankTrace, gaps: _Gaps) -> Spans:
     The whole host part of such a gap counts, not only the call itself: after the call the queue is empty
     and every launch comes late.
     """
-    calls = _runtime_spans(trace, _SYNCHRONISES)
+    calls = synchronising_spans(trace)
     stretched = intervals.union(calls[:, 0], calls[:, 1] + SYNC_TAIL_NS)
     drained: NDArray[np.bool_] = intervals.contains(stretched, gaps.start_ns)
     during = intervals.intersect(gaps.part(gaps.start_ns, gaps.launch_ns), calls)

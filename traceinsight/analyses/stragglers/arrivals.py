@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -93,12 +94,11 @@ def _no_later_than_others(
 def arrivals_by_step(trace_set: TraceSet) -> list[Arrivals]:
     """The arrivals of every steady step that has collectives to judge by."""
     ranks = tuple(trace.rank for trace in trace_set.ranks)
-    tables = []
-    for step in trace_set.steps:
-        chosen = [one for one in trace_set.collectives if one.step == step and _can_judge(one)]
-        if chosen:
-            tables.append(_table(step, ranks, chosen))
-    return tables
+    by_step: dict[int, list[MatchedCollective]] = defaultdict(list)
+    for one in trace_set.collectives:
+        if _can_judge(one):
+            by_step[one.step].append(one)
+    return [_table(step, ranks, by_step[step]) for step in trace_set.steps if by_step[step]]
 
 
 def _can_judge(one: MatchedCollective) -> bool:

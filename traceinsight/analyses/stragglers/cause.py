@@ -13,8 +13,8 @@ from traceinsight.diagnosis import Partition
 CAUSES = {
     "compute": "compute of their own",
     "input": "waiting for input",
-    "host": "waiting for their host to launch work",
-    "host_sync": "their host's synchronisation calls",
+    "host": "waiting for launches from their own host",
+    "host_sync": "synchronisation calls of their own host",
     "allocator": "memory allocation",
     "copy": "copies",
 }

@@ -11,9 +11,10 @@ from traceinsight.base.units import format_ns
 def describe(ranks: Sequence[int], cause: str, excess_ns: int, alone: tuple[int, int] | None) -> str:
     """For a person; ``alone`` is (the last rank of a group, what mending only that one would free in ns)."""
     if cause in CAUSES:
-        why = f"Each step holds {format_ns(excess_ns)} more {CAUSES[cause]} than the other ranks' do."
+        who = "They spend" if len(ranks) > 1 else f"Rank {ranks[0]} spends"
+        why = f"{who} {format_ns(excess_ns)} more per step than the other ranks on {CAUSES[cause]}."
     else:
-        why = "The trace does not show what takes longer there."
+        why = "The trace does not show what takes longer there than on the other ranks."
     if alone is None:
         return why
     last, freed_ns = alone

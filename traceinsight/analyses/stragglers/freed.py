@@ -7,7 +7,6 @@ further anyway, the device would have idled just as long. The other rank that ga
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,17 +16,16 @@ from numpy.typing import NDArray
 from traceinsight.analyses.stragglers.arrivals import Arrivals
 from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
-from traceinsight.trace.activity import Activity
+from traceinsight.trace.activity import Activity, synchronising_spans
 from traceinsight.trace.collectives import communication_kernels
 from traceinsight.trace.rank_trace import RankTrace
-from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
+from traceinsight.trace.recording import GPU_WORK, MISSING, Int64
 from traceinsight.trace.trace_set import TraceSet
 
 BOUNDING_QUANTILE = 0.1
 """The step is bound by the rank that gains least; with many ranks the lowest tenth stands for it, so that
 one rank with a damaged capture does not hide a straggler."""
 
-_SYNCHRONISES = re.compile(r"Synchronize")
 _END_SLACK_NS = 5_000
 """Ends of one collective differ by some microseconds between ranks."""
 
@@ -94,14 +92,11 @@ def _rank(trace: RankTrace, activity: Activity, offset_ns: int) -> _Rank:
     # One collective queued behind another is held up only if the last of them holds up something else.
     gpu = np.setdiff1d(recording.of_kind(*GPU_WORK), communication_kernels(recording), assume_unique=True)
     launch = trace.launch[gpu]
-    calls = recording.named(
-        recording.of_kind(EventKind.RUNTIME), lambda name: _SYNCHRONISES.search(name) is not None
-    )
     return _Rank(
         offset_ns=offset_ns,
         compute=activity.compute,
         is_gpu=trace.has_gpu,
         start_ns=recording.events.start_ns[gpu],
         launch_ns=np.where(launch == MISSING, MISSING, recording.events.start_ns[launch]),
-        synchronising=intervals.union(recording.events.start_ns[calls], recording.events.end_ns[calls]),
+        synchronising=synchronising_spans(trace),
     )

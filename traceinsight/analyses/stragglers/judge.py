@@ -33,6 +33,9 @@ PERSISTENT_SHARE = 0.6
 MIN_STEPS_TO_REPEAT = 3
 """Fewer steps cannot tell a second, smaller straggler from chance."""
 
+MIN_STEPS_FOR_TRANSIENT = 5
+"""Among fewer steps, two late ones are no more than chance."""
+
 MAX_GROUPS = 6
 """Groups looked at, worst first. Whoever has more late groups than that has no late group but a slow job."""
 
@@ -99,9 +102,7 @@ def _worst_group(steps: Sequence[Arrivals], freed: FreedTime) -> _Suspects | Non
     if total[worst] <= 0:
         return None
     shared = np.minimum(late, late[:, [worst]]).sum(axis=0) / total[worst]
-    members = np.flatnonzero(shared >= TOGETHER_SHARE)
-    if len(members) > late.shape[1] // 2:
-        members = np.array([worst])  # a majority is not late: the others are early
+    members = _together(shared)
     ranks = tuple(steps[0].ranks[column] for column in members.tolist())
     gaps = np.concatenate([step.gaps_ns(ranks) for step in steps])
     lags = np.concatenate([step.lag_ns()[:, members] for step in steps])
@@ -113,6 +114,18 @@ def _worst_group(steps: Sequence[Arrivals], freed: FreedTime) -> _Suspects | Non
         last_share=float(last.mean()),
         behind_median_ns=weighted_quantile(lags.max(axis=1)[last], 0.5) if last.any() else 0.0,
     )
+
+
+def _together(shared: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Columns of those late together: down to the largest drop of what ranks share with the worst one.
+
+    At most half of the ranks: a majority is not late, the others are early.
+    """
+    order = np.argsort(-shared, kind="stable")
+    ordered = shared[order]
+    sizes = [size for size in range(1, len(order) // 2 + 1) if ordered[size - 1] >= TOGETHER_SHARE]
+    best = max(sizes, key=lambda size: float(ordered[size - 1] - ordered[size]), default=1)
+    return np.sort(order[:best])
 
 
 def _establish(
@@ -129,12 +142,14 @@ def _establish(
     low, expected, high = (weighted_quantile(suspects.gaps_ns, share) for share in (0.25, 0.5, 0.75))
     residual = _residual_ns(trace_set, suspects.ranks)
     needed = max(MIN_CEILING_SHARE * window_ns, residual)
-    ceiling = float(np.median(suspects.freed_ns))
     late_steps = int((suspects.freed_ns >= needed).sum())
-    if ceiling < needed or expected <= RESIDUAL_FACTOR * residual:
-        return None
     persistence = _persistence(late_steps, len(steps))
-    if persistence == "transient":
+    if persistence == "transient" and (late_steps < 2 or len(steps) < MIN_STEPS_FOR_TRANSIENT):
+        return None
+    # What comes and goes costs its mean; the median would call it nothing, or all.
+    typical = np.mean if persistence == "transient" else np.median
+    ceiling = float(typical(suspects.freed_ns))
+    if ceiling < needed or expected <= RESIDUAL_FACTOR * residual:
         return None
     cause, excess_ns = cause_of(suspects.ranks, partition, ceiling)
     alone = _freed_by_last_alone(suspects.ranks, steps, freed)

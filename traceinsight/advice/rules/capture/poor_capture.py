@@ -102,8 +102,8 @@ def _no_steps(measurements: Measurements) -> _Problem | None:
 
 
 def _unsplit(measurements: Measurements) -> _Problem | None:
-    if not measurements.partition:
-        return None
+    if not measurements.partition or not measurements.capture.incomplete_collectives:
+        return None  # what does not synchronise cannot be split by any capture
     unsplit = median(list(measurements.per_rank(lambda row: row.exposed_comm_unsplit_ns).values()))
     share = measurements.share(unsplit)
     if share < MIN_UNSPLIT_SHARE:
@@ -112,7 +112,9 @@ def _unsplit(measurements: Measurements) -> _Problem | None:
     return _Problem(
         f"{percent(share)} of the step is exposed communication whose other ranks are missing, so that "
         "transfer and waiting cannot be told apart",
-        f"Capture the same steps on all ranks ({absent} are missing).",
+        f"Capture the same steps on all ranks ({absent} are missing)."
+        if absent
+        else "Some ranks lost kernels: give the profiler a larger buffer, or capture fewer steps at once.",
         share_evidence("exposed_comm_unsplit", share, "of the step window, median rank"),
     )
 

@@ -96,9 +96,7 @@ def _finding(measurements: Measurements, rows: list[CommunicationRow], exposed_n
 def _freed(measurements: Measurements, total_ns: int) -> NanosecondRange:
     """The all-to-all's exposed transfer; the ranks with least and most exposed transfer as bounds."""
     spread = range_over_ranks(measurements.per_rank(lambda row: row.exposed_comm_transfer_ns))
-    return NanosecondRange(
-        low=min(spread.low, total_ns), expected=total_ns, high=max(spread.high, total_ns)
-    )
+    return NanosecondRange(low=min(spread.low, total_ns), expected=total_ns, high=max(spread.high, total_ns))
 
 
 def _kinds(measurements: Measurements, rows: list[CommunicationRow]) -> list[Evidence]:

@@ -34,10 +34,11 @@ from traceinsight.advice.rule import (
 )
 from traceinsight.diagnosis import Evidence, Finding, NanosecondRange, Straggler
 
+_GPU_CHECK = "clocks and throttling of their GPUs (nvidia-smi -q -d PERFORMANCE)."
 _ACTIONS = {
     "compute": (
         "Compare what these ranks own and run: move tables or hash partitions off them (planner with "
-        "measured costs), then check clocks and throttling of their GPUs (nvidia-smi -q -d PERFORMANCE)."
+        "measured costs), then check {hardware}"
     ),
     "input": "Give these ranks' data loaders more workers or a faster shard; prefetch the next batch.",
     "host": (
@@ -71,6 +72,7 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
     share = measurements.share(straggler.ceiling_ns)
     ranks = ", ".join(map(str, straggler.ranks))
     many = len(straggler.ranks) > 1
+    hardware = _GPU_CHECK if measurements.device_word == "GPU" else "what else runs on their hosts."
     return Finding(
         rule=RULE.id,
         severity=severity_of(share),
@@ -99,7 +101,7 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
             measurements.step_ns,
             NanosecondRange(low=0, expected=straggler.ceiling_ns, high=straggler.ceiling_ns),
         ),
-        action=f"{straggler.detail} {_ACTIONS[straggler.cause]}",
+        action=f"{straggler.detail} {_ACTIONS[straggler.cause].format(hardware=hardware)}",
         quality_risk="None: when ranks arrive does not change the numbers they compute.",
     )
 

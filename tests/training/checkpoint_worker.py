@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from training.checkpoint import Checkpoints, Policy
+from training.checkpoint_blocks import Blocks, model_entries
 from training.config import Config, DataConfig, ModelConfig, ReplicaConfig, ShardingConfig
 from training.data import ClickStream
 from training.faults import Fault
@@ -38,6 +39,17 @@ def make_state(layout: str) -> TrainState:
     return start(config, Fault())
 
 
+def tables_of(state: TrainState) -> dict[str, torch.Tensor]:
+    """The tables that this rank holds."""
+    entries = model_entries(state.model.state_dict())
+    return {
+        name: part.clone()
+        for name, entry in entries.items()
+        if isinstance(entry, Blocks)
+        for _, part in entry.parts
+    }
+
+
 def run(job: str) -> None:
     layout, load, steps, save = job.split(":")
     state = make_state(layout)
@@ -54,6 +66,10 @@ def run(job: str) -> None:
             torch.save(prediction.logits, f"{load}.{layout.replace('/', '_by_')}.{dist.get_world_size()}.pt")
     for step in range(int(steps)):
         plain_step(state, iter([stream.batch(step)]))
+    if int(steps) and state.sync_replicas is not None:
+        held: list[dict[str, torch.Tensor]] = [{} for _ in range(dist.get_world_size())]
+        dist.all_gather_object(held, tables_of(state))
+        torch.save(held, f"{save}.held")
     if target is not None:
         state.step = int(target.name.removeprefix("step-"))
         assert hooks.save(state) is not None

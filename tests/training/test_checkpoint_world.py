@@ -55,6 +55,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         f"column_wise:{path[1]}:0:{path[3]}",
         f"column_wise:{path[2]}:2:{path[4]}",
         f"table_wise/2:{path[1]}:0:{path[5]}",
+        f"table_wise/2:{path[1]}:2:{path[8]}",
     )
     work(
         2,
@@ -67,7 +68,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def states(folder: Path) -> dict[int, dict[str, torch.Tensor]]:
-    return {number: state(folder / f"step-{number:012d}") for number in range(1, 8)}
+    return {number: state(folder / f"step-{number:012d}") for number in range(1, 9)}
 
 
 def assert_same(left: dict[str, torch.Tensor], right: dict[str, torch.Tensor]) -> None:
@@ -92,6 +93,17 @@ def test_two_ranks_to_four_and_back_change_no_bit(states: dict) -> None:
 def test_one_copy_of_the_tables_to_two_replicas_changes_no_bit(states: dict) -> None:
     # The average of two equal replicas is what both were: (x + x) / 2 is exact.
     assert_same(states[1], states[5])
+
+
+def test_replicas_that_are_averaged_every_step_are_equal_and_learn(folder: Path, states: dict) -> None:
+    held = torch.load(folder / "step-000000000008.held")
+    for table in range(3):
+        name = f"model/tables.embedding_bags.table_{table}.weight"
+        replicas = [tables[name] for tables in held if name in tables]
+        assert len(replicas) == 2
+        assert torch.equal(replicas[0], replicas[1])
+        assert torch.equal(replicas[0], states[8][name])
+        assert not torch.equal(replicas[0], states[1][name])  # two steps of training
 
 
 def test_tables_to_columns_keeps_weights_and_gives_each_shard_the_row_state(states: dict) -> None:

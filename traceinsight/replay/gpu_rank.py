@@ -21,6 +21,9 @@ _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
 LAUNCH_QUANTILE = 0.05
 """The shortest launch-to-start times are those of an idle stream: pure launch latency."""
 
+MAX_LAUNCH_NS = 25_000
+"""A device that is behind all the time shows no pure launch latency: more than this is time in a queue."""
+
 JOINT_NS = 20_000
 """Work that starts within this time of another stream's end, long after its launch, waited for it."""
 
@@ -74,7 +77,8 @@ def _add_launches(
     node_of_launch = np.where(launched, host_nodes[moment], MISSING)
     latency = events.start_ns[gpu] - host.moments[moment]
     early = events.start_ns[gpu] < events.start_ns[trace.launch[gpu]]
-    usual = float(np.quantile(latency[launched & ~early], LAUNCH_QUANTILE)) if launched.any() else 0.0
+    prompt = latency[launched & ~early]
+    usual = min(float(np.quantile(prompt, LAUNCH_QUANTILE)), MAX_LAUNCH_NS) if len(prompt) else 0.0
     # Early work hangs on an earlier moment, so the host's whole time since then is part of its lag.
     lag = np.where(early, latency, np.minimum(latency, usual))
     draft.add_edges(EdgeKind.LAUNCH, node_of_launch, device.starts, lag)

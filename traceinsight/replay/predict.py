@@ -9,7 +9,7 @@ from traceinsight.replay.edits.edit import Edit
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph
 from traceinsight.replay.prepared import Prepared
-from traceinsight.replay.solve import replay, step_ends_ns
+from traceinsight.replay.solve import replay, step_length_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Bench:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._length_ns = _step_length_ns(prepared.graphs)
+        self._length_ns = self._length_of(prepared.graphs)
 
     def predict(self, edits: Sequence[Edit]) -> Prediction:
         """The step time with all these edits, in this order.
@@ -48,7 +48,7 @@ class Bench:
         before = self._length_ns
         for edit in edits:
             graphs = tuple(edit.apply(graph, Facts(self._prepared.trace_set, graph)) for graph in graphs)
-            after = _step_length_ns(graphs)
+            after = self._length_of(graphs)
             spread += abs(before - after) * edit.uncertainty
             before = after
         scale = self._prepared.step_ns / self._length_ns if self._length_ns else 1.0
@@ -63,18 +63,6 @@ class Bench:
             high_ns=expected + spread,
         )
 
-
-def _step_length_ns(graphs: Sequence[Graph]) -> float:
-    """Mean time from the end of one step's work to the end of the next one's.
-
-    The first step of a stretch only gives the starting point: what ran before it is not in the graph, and
-    what runs after the last would make that one longer. A stretch of one step counts from its beginning.
-    """
-    total, count = 0.0, 0
-    for graph in graphs:
-        ends = step_ends_ns(graph, replay(graph))
-        if len(ends) > 1:
-            total, count = total + ends[-1] - ends[0], count + len(ends) - 1
-        elif ends:
-            total, count = total + ends[0], count + 1
-    return total / count if count else 0.0
+    @staticmethod
+    def _length_of(graphs: Sequence[Graph]) -> float:
+        return step_length_ns(graphs, [replay(graph) for graph in graphs])

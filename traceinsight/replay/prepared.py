@@ -10,7 +10,7 @@ import numpy as np
 from traceinsight.base.statistics import median
 from traceinsight.replay.build import build_graph
 from traceinsight.replay.graph import Graph
-from traceinsight.replay.solve import Times, replay
+from traceinsight.replay.solve import Times, replay, step_length_ns
 from traceinsight.replay.stretch import stretches
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.trace_set import TraceSet
@@ -34,7 +34,12 @@ class Residual:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """One run, ready to be edited. ``step_ns`` is the measured median step window."""
+    """One run, ready to be edited.
+
+    ``step_ns`` is the measured time from the end of one step's work to the end of the next one's: where the
+    device falls behind its host, the windows of single steps are too short. With no two steps in a row it is
+    the median step window.
+    """
 
     trace_set: TraceSet
     graphs: tuple[Graph, ...]
@@ -59,19 +64,25 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
     if not runs or trace_set.step_source != "ProfilerStep":
         return Unpredictable("no marked step was captured on all ranks", None)
     graphs = tuple(build_graph(trace_set, activity, run) for run in runs)
-    windows = [
-        step.window_ns[1] - step.window_ns[0]
-        for trace in trace_set.ranks
-        for step in trace.steps.steps
-        if step.number in trace_set.steps
-    ]
     residual = _residual(graphs)
     if residual.share > MAX_RESIDUAL_SHARE:
         return Unpredictable(
             f"causes explain the step time only to {residual.share:.1%} (limit {MAX_RESIDUAL_SHARE:.0%})",
             residual,
         )
-    return Prepared(trace_set, graphs, median(windows), residual)
+    return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual)
+
+
+def _measured_step_ns(trace_set: TraceSet, graphs: tuple[Graph, ...]) -> float:
+    if any(len(graph.steps) > 1 for graph in graphs):
+        return step_length_ns(graphs, [graph.nodes.measured_ns.astype(np.float64) for graph in graphs])
+    windows = [
+        step.window_ns[1] - step.window_ns[0]
+        for trace in trace_set.ranks
+        for step in trace.steps.steps
+        if step.number in trace_set.steps
+    ]
+    return median(windows)
 
 
 def _residual(graphs: tuple[Graph, ...]) -> Residual:

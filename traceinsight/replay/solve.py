@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,3 +42,17 @@ def step_ends_ns(graph: Graph, start_ns: Times) -> list[float]:
     ends = start_ns + graph.nodes.duration_ns
     members = [graph.nodes.step == step for step in graph.steps]
     return [float(ends[mine].max()) for mine in members if mine.any()]
+
+
+def step_length_ns(graphs: Sequence[Graph], starts_ns: Sequence[Times]) -> float:
+    """Mean time from the end of one step's work to the end of the next one's, 0 if there is no work.
+
+    The first step of a stretch only gives the starting point: what ran before it is not in the graph, and
+    what runs after the last would make that one longer. Stretches of one step, which count from their
+    beginning, matter only where there is no longer one.
+    """
+    ends = [step_ends_ns(graph, start) for graph, start in zip(graphs, starts_ns, strict=True)]
+    lengths = [(one[-1] - one[0], len(one) - 1) for one in ends if len(one) > 1]
+    lengths = lengths or [(one[0], 1) for one in ends if one]
+    total, count = sum(length for length, _ in lengths), sum(steps for _, steps in lengths)
+    return total / count if count else 0.0

@@ -49,10 +49,12 @@ def match_collectives(collectives: Mapping[int, Sequence[RankCollective]]) -> li
         for part in parts:
             buckets[_key(part)][rank].append(part)
     offsets = _rough_offsets(collectives, buckets)
+    groups = {part.group for parts in collectives.values() for part in parts if part.group is not None}
     matches: list[Match] = []
     for bucket in buckets.values():
         for row in _match_bucket(bucket, offsets):
-            matches += [_match(parts) for parts in _within_group_size(row)]
+            together = _belongs_together(row, several_groups=len(groups) > 1)
+            matches += [_match(row)] if together else [_match({rank: part}) for rank, part in row.items()]
     return sorted(matches, key=lambda match: _first_start(match, offsets))
 
 
@@ -94,15 +96,20 @@ def _match_bucket(
     return rows + extra
 
 
-def _within_group_size(row: dict[int, RankCollective]) -> list[dict[int, RankCollective]]:
-    """The row, or its parts alone where more ranks came together than the group is said to have.
+def _belongs_together(row: Mapping[int, RankCollective], *, several_groups: bool) -> bool:
+    """Whether parts that came together by order can be one collective; otherwise each stands alone.
 
-    Then several groups carry one name and their ranks were not recorded: who belongs together is unknown.
+    Not where more ranks came together than the group is said to have: several groups then carry one name.
+    And not where nothing names the group although the job has several (kernels launched before the capture
+    carry no arguments): whose part it is in which group is unknown.
     """
     sizes = {part.group_size for part in row.values() if part.group_size}
-    if not sizes or len(row) <= min(sizes):
-        return [row]
-    return [{rank: part} for rank, part in row.items()]
+    if sizes and len(row) > min(sizes):
+        return False
+    nameless = all(
+        part.group is None and part.group_name is None and part.sequence is None for part in row.values()
+    )
+    return not (nameless and several_groups)
 
 
 def _aligned_ends(parts: Sequence[RankCollective], offset_ns: int) -> NDArray[np.int64]:

@@ -53,14 +53,23 @@ class Facts:
     @cached_property
     def latency_ns(self) -> float:
         """The part of an exchange that no payload explains: the quickest all-to-all of the run."""
-        times = [
-            end - one.last_arrival_ns
-            for one in self.trace_set.collectives
-            if one.operation == "all_to_all" and one.complete
-            for end in one.ends_ns
-        ]
-        return float(min(max(min(times, default=0), 0), MAX_LATENCY_NS))
+        quickest = min(
+            (
+                (max(min(one.ends_ns) - one.last_arrival_ns, 0), payload_bytes(one))
+                for one in self.trace_set.collectives
+                if one.operation == "all_to_all" and one.complete
+            ),
+            default=(0, None),
+            key=lambda found: found[0],
+        )
+        transfer_ns, size = quickest
+        if size is not None and size <= SMALL_PAYLOAD_BYTES:
+            return float(transfer_ns)
+        return float(min(transfer_ns, MAX_LATENCY_NS))
 
+
+SMALL_PAYLOAD_BYTES = 65_536
+"""A payload per rank that crosses even a slow network (1 GB/s) within 65 us: its exchange is all latency."""
 
 MAX_LATENCY_NS = 200_000
 """If even the quickest exchange takes longer than this, it carries payload."""
@@ -74,6 +83,11 @@ def is_embedding_exchange(one: MatchedCollective) -> bool:
         return False
     dtype = payload_dtype(one)
     return dtype is None or not dtype.lower().startswith(_INTEGERS)
+
+
+def payload_bytes(one: MatchedCollective) -> int | None:
+    """Bytes that the member with the most puts in, or None when sizes were not recorded."""
+    return max((part.in_bytes for part in one.members if part.in_bytes is not None), default=None)
 
 
 def payload_dtype(one: MatchedCollective) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 from traceinsight.base.hardware import NETWORKS
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.payload import scale_transfers
-from traceinsight.replay.facts import Facts
+from traceinsight.replay.facts import Facts, payload_bytes
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
 from traceinsight.trace.trace_set import MatchedCollective
 
@@ -18,8 +18,11 @@ from traceinsight.trace.trace_set import MatchedCollective
 class FasterNetwork:
     """``network=<GB/s per node | preset>``: collectives that leave a node run at another bandwidth.
 
-    Model: the payload part of each transfer scales with measured over new bandwidth per rank. Needs the
-    collectives' sizes. Assumes off-node links are their bottleneck now and stay it.
+    Model: what each transfer takes beyond its latency becomes its bytes over the new bandwidth, but no less
+    than its bytes inside the node take there. An all-to-all sends a rank's off-node part over that rank's
+    share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's rings do.
+    Latencies change by what the table of networks says, where the manifest names the present one. Needs the
+    collectives' sizes. Assumes off-node links are the bottleneck now, and compute beside a transfer no slower.
     """
 
     target: str
@@ -43,13 +46,49 @@ class FasterNetwork:
         if per_node is None:
             raise NotApplicableError("which ranks share a node is not known (no run.json)")
         ratio = np.ones(len(facts.trace_set.collectives) + 1)
+        extra_ns = np.zeros(len(ratio))
         for index, one in enumerate(facts.trace_set.collectives):
-            measured = _off_node_gbps(one, per_node)
-            if measured is not None:
-                ratio[index] = measured / (self.node_gbps / per_node)
+            payload_ns = self._payload_ns(one, per_node, facts)
+            measured_ns = max(one.ends_ns) - one.last_arrival_ns - facts.latency_ns
+            if payload_ns is not None:
+                ratio[index] = payload_ns / measured_ns if measured_ns > 0 else 1.0
+                extra_ns[index] = self._latency_change_ns(one, per_node, facts)
         if (ratio == 1).all():
             raise NotApplicableError("no collective with a known size crosses nodes")
-        return scale_transfers(graph, facts, ratio, np.zeros(len(ratio)))
+        return scale_transfers(graph, facts, ratio, extra_ns)
+
+    def _payload_ns(self, one: MatchedCollective, per_node: int, facts: Facts) -> float | None:
+        """What the bytes of a collective that crosses nodes take on the new network; None for any other."""
+        size, members = payload_bytes(one), len(one.ranks)
+        if not one.complete or not size or _nodes_of(one, per_node) < 2:
+            return None
+        link = facts.gpu.link_gbps * LINK_EFFICIENCY if facts.gpu is not None else float("inf")
+        local = min(per_node, members)
+        if one.operation == "all_reduce":
+            return 2 * (members - 1) / members * size / min(self.node_gbps, link)
+        outside = size * (members - local) / members / (self.node_gbps / per_node)
+        return max(outside, size * (local - 1) / members / link)
+
+    def _latency_change_ns(self, one: MatchedCollective, per_node: int, facts: Facts) -> float:
+        old, new = NETWORKS.get(_present_network(facts)), NETWORKS.get(self.target)
+        if old is None or new is None:
+            return 0.0
+        nodes = _nodes_of(one, per_node)
+        hops = 2 * (nodes - 1).bit_length() if one.operation == "all_reduce" else len(one.ranks) - per_node
+        return hops * (new.latency_us - old.latency_us) * 1e3
+
+
+LINK_EFFICIENCY = 0.7
+"""Share of NVLink's or xGMI's line rate that collectives inside a node typically reach."""
+
+
+def _present_network(facts: Facts) -> str:
+    hardware = (facts.trace_set.manifest or {}).get("hardware")
+    return str(hardware.get("network")) if isinstance(hardware, dict) else ""
+
+
+def _nodes_of(one: MatchedCollective, per_node: int) -> int:
+    return len({rank // per_node for rank in one.ranks})
 
 
 def ranks_per_node(facts: Facts) -> int | None:
@@ -62,23 +101,12 @@ def ranks_per_node(facts: Facts) -> int | None:
     return None
 
 
-def _off_node_gbps(one: MatchedCollective, per_node: int) -> float | None:
-    """Off-node bytes per rank over transfer time, GB/s; None when unknown or when all stays inside."""
-    members = len(one.ranks)
-    if not one.complete or len({rank // per_node for rank in one.ranks}) < 2:
-        return None
-    size = max((part.in_bytes for part in one.members if part.in_bytes is not None), default=None)
-    transfer = max(one.ends_ns) - one.last_arrival_ns
-    if not size or transfer <= 0:
-        return None
-    return size * (members - min(per_node, members)) / members / transfer
-
-
 @dataclass(frozen=True, slots=True)
 class LargerBatch:
     """``batch=<k>``: k times the examples per step. The step grows; time per example is what to compare.
 
-    Model: kernels and payloads grow k times, latencies and host time stay. Assumes memory suffices.
+    Model: what kernels take beyond ``KERNEL_FLOOR_NS``, and payloads beyond the latency, grow k times; host
+    time and optimizers stay. Assumes memory suffices.
     """
 
     factor: float
@@ -102,7 +130,12 @@ class LargerBatch:
         edited = scale_transfers(graph, facts, ratio, np.zeros(len(ratio)))
         duration = edited.nodes.duration_ns
         batch_work = (graph.nodes.kind == NodeKind.WORK) & (facts.family != "optimizer")
-        return edited.with_durations(np.where(batch_work, duration * self.factor, duration))
+        grown = np.maximum(duration - KERNEL_FLOOR_NS, 0) * (self.factor - 1)
+        return edited.with_durations(np.where(batch_work, duration + grown, duration))
+
+
+KERNEL_FLOOR_NS = 3_000
+"""What even an empty kernel takes: 2 to 3 us on current GPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from traceinsight.base.collective_names import element_bytes
 from traceinsight.replay.edits.edit import NotApplicableError
-from traceinsight.replay.facts import Facts, is_embedding_exchange, wire_bytes_per_value
+from traceinsight.replay.facts import Facts, is_embedding_exchange, payload_bytes, wire_bytes_per_value
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.trace.trace_set import MatchedCollective
 
@@ -25,8 +25,11 @@ DEFAULT_VALUE_BYTES = 4
 DEFAULT_MEMORY_GBPS = 900.0
 """HBM bandwidth of the slowest GPU in use for such jobs (V100); used when the device is unknown."""
 
-ROW_SCALE_SHARE = 0.03
-"""Row-wise scales of FP8 and INT8: one FP32 scale per row of 128 values adds 3 % to the payload."""
+ROW_SCALE_SHARE = 0.06
+"""FBGEMM's row-wise FP8 and INT8 carry two FP32 per row: 6 % of a row of 128 values."""
+
+MEMORY_EFFICIENCY = 0.7
+"""Share of the datasheet's memory bandwidth that streaming kernels typically reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +104,8 @@ def scale_transfers(
 
 def _codec_ns(one: MatchedCollective, facts: Facts) -> float:
     """One side of the codec: the wide values are read and the narrow ones written, once through memory."""
-    size = max((part.in_bytes for part in one.members if part.in_bytes is not None), default=None)
+    size = payload_bytes(one)
     if size is None:
         return 0.0
-    gbps = facts.gpu.hbm_gbps if facts.gpu is not None else DEFAULT_MEMORY_GBPS
+    gbps = (facts.gpu.hbm_gbps if facts.gpu is not None else DEFAULT_MEMORY_GBPS) * MEMORY_EFFICIENCY
     return 1.25 * size / gbps  # bytes / (GB/s) = ns; a quarter more for the narrow side

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -109,6 +110,7 @@ class Capture:
         """
         if self._profiler is not None:
             self._attempt("stop the profiler", self._profiler.stop)
+        if self._described:  # else the folder could not be made
             self._attempt("write run.json", self._write_manifest)
             self._attempt("tidy up", self._remove_joined_counts)
 
@@ -128,8 +130,8 @@ class Capture:
         if self._meter is not None and self._meter.counting:
             self._meter.steps += 1
         self._step += 1
-        if self._profiler is not None:
-            self._attempt("profile a step", self._profiler.step)
+        if self._profiler is not None and not self._attempt("profile a step", self._step_profiler):
+            self._profiler = None  # half a transition leaves it in a state in which torch crashes
         self._count_next_step()
         self._step_began_ns = time.perf_counter_ns()  # writing a trace belongs to no step
 
@@ -168,6 +170,12 @@ class Capture:
         profiler.start()
         self._profiler = profiler
         self._count_next_step()
+
+    def _step_profiler(self) -> None:
+        with warnings.catch_warnings():
+            # Said once with ``repeat``: each window's events go once they are written. That is what we want.
+            warnings.filterwarnings("ignore", "Warning: Profiler clears events", UserWarning)
+            self._profiler.step()
 
     def _count_next_step(self) -> None:
         if self._meter is not None:
@@ -227,8 +235,8 @@ class Capture:
             for rank in range(self._place.world_size):
                 self._counts_file(rank).unlink(missing_ok=True)
 
-    def _attempt(self, what: str, action: Callable[[], object]) -> None:
-        """Run ``action``; any failure becomes a note.
+    def _attempt(self, what: str, action: Callable[[], object]) -> bool:
+        """Run ``action``; any failure becomes a note. Return whether it worked.
 
         Everything is caught because no defect of a profiler, a disk or this package is worth a training run.
         """
@@ -239,3 +247,5 @@ class Capture:
                 f"traceinsight.capture: rank {self._place.rank} could not {what} in {self._folder}: {error}"
             )
             sys.stderr.write(f"{note}; training goes on without it\n")
+            return False
+        return True

@@ -130,7 +130,7 @@ class Capture:
         if self._meter is not None and self._meter.counting:
             self._meter.steps += 1
         self._step += 1
-        if self._profiler is not None and not self._attempt("profile a step", self._step_profiler):
+        if self._profiler is not None and not self._attempt("profile a step", self._profiler.step):
             self._profiler = None  # half a transition leaves it in a state in which torch crashes
         self._count_next_step()
         self._step_began_ns = time.perf_counter_ns()  # writing a trace belongs to no step
@@ -156,6 +156,9 @@ class Capture:
         if self._measure is not None:
             self._meter = TableMeter(self._measure)
             self._counts_file(self._place.rank).unlink(missing_ok=True)  # of an earlier run in this folder
+        if self._schedule.repeat > 1:
+            # Said before the second window: the events of the first are gone, which are in its file by then.
+            warnings.filterwarnings("ignore", "Warning: Profiler clears events", UserWarning)
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -170,12 +173,6 @@ class Capture:
         profiler.start()
         self._profiler = profiler
         self._count_next_step()
-
-    def _step_profiler(self) -> None:
-        with warnings.catch_warnings():
-            # Said once with ``repeat``: each window's events go once they are written. That is what we want.
-            warnings.filterwarnings("ignore", "Warning: Profiler clears events", UserWarning)
-            self._profiler.step()
 
     def _count_next_step(self) -> None:
         if self._meter is not None:

@@ -96,12 +96,13 @@ def _compare(
     """Compare seed by seed where both sides have the same ones: they saw the same clicks."""
     of_a = {run.seed: end for run, end in zip(runs_a, ends_a, strict=True)}
     of_b = {run.seed: end for run, end in zip(runs_b, ends_b, strict=True)}
-    known = None not in of_a and None not in of_b
-    paired = known and of_a.keys() == of_b.keys() and len(of_a) == len(ends_a) == len(ends_b)
-    if paired:
-        print(f"paired by seed: {', '.join(map(str, sorted(of_a, key=str)))}")
-        seeds = list(of_a)
-        values = [of_a[seed] for seed in seeds], [of_b[seed] for seed in seeds]
+    unique = None not in of_a.keys() | of_b.keys() and len(of_a) == len(ends_a) and len(of_b) == len(ends_b)
+    common = sorted(seed for seed in of_a.keys() & of_b.keys() if seed is not None)
+    if unique and len(common) >= options.min_seeds:
+        alone = len(of_a.keys() ^ of_b.keys())
+        left_out = f"; {alone} run(s) with a seed of one side only are left out" if alone else ""
+        print(f"paired by seed: {', '.join(map(str, common))}{left_out}")
+        values = [of_a[seed] for seed in common], [of_b[seed] for seed in common]
         return compare_pairs(*values, options.margin, options.confidence)
     print("not paired (the sides have other or unknown seeds): Welch's test, which needs more seeds")
     return compare(ends_a, ends_b, options.margin, options.confidence)

@@ -124,6 +124,17 @@ def test_sides_with_other_seeds_are_not_paired(
     assert "not paired" in capsys.readouterr().out
 
 
+def test_the_seeds_that_both_sides_have_are_paired(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Seed 9 of B is far off, but A has no such run to say what that seed gives without the change.
+    a = write_side(tmp_path / "a", [0.70, 0.80, 0.90])
+    b = write_side(tmp_path / "b", [0.70, 0.80, 0.90, 0.50], [0, 1, 2, 9])
+    assert main([str(a), str(b)]) == 0
+    said = capsys.readouterr().out
+    assert "paired by seed: 0, 1, 2; 1 run(s) with a seed of one side only are left out" in said
+
+
 def test_runs_are_compared_at_the_same_number_of_examples(tmp_path: Path) -> None:
     # B has twice the batch and half the steps; 10 windows of 100 against 6 of 200. Common: 1,000 examples.
     write_run(tmp_path / "a", 0, [0.9] * 8 + [0.8, 0.8])

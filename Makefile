@@ -13,14 +13,14 @@ CORE := $(VENV)/core.stamp
 DEV := $(VENV)/dev.stamp
 STACK := $(VENV)/training-cpu.stamp
 
-.PHONY: demo test
+.PHONY: demo test browser
 .DEFAULT_GOAL := demo
 
 demo: $(CORE)  ## analyse the sample traces; needs no torch
 	@$(BIN)/traceinsight analyze sample_traces/late_rank
 
 # A failed check does not hide the ones behind it: all of them run, and the failed ones are named at the end.
-test: $(DEV) $(STACK)  ## lint, types, import floors and every test
+test: $(DEV) $(STACK) browser  ## lint, types, import floors and every test
 	@failed=; \
 	check() { name="$$1"; shift; echo "==> $$name"; "$$@" || failed="$$failed [$$name]"; }; \
 	check "ruff check" $(BIN)/ruff check --quiet .; \
@@ -39,7 +39,7 @@ $(CORE): pyproject.toml
 
 $(DEV): $(CORE)
 	@echo "==> installing the development tools"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable '.[dev,dashboard]'
 	@touch $@
 
 # pip reports that torchrec misses fbgemm-gpu; requirements-cpu-nodeps.txt says why that is right here.
@@ -48,3 +48,11 @@ $(STACK): $(CORE) training/requirements-cpu.txt training/requirements-cpu-nodeps
 	@$(PIP) --requirement training/requirements-cpu.txt
 	@$(PIP) --no-deps --requirement training/requirements-cpu-nodeps.txt
 	@touch $@
+
+# The dashboard's tests drive the system's browser. Without one they are skipped, and in CI they fail.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+		echo "==> installing Chromium for the dashboard's tests"; \
+		test "$$(id -u)" = 0 && apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive \
+			apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null; \
+	} || echo "note: no Chromium could be installed here; install the package chromium to test the dashboard in it"

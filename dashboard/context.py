@@ -1,0 +1,57 @@
+"""What a page gets, and the values it shares with the address bar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import streamlit as st
+
+from traceinsight.api import Loaded
+from traceinsight.diagnosis import Diagnosis
+
+from .text import page
+from .theme import Palette
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """One run to show. ``traces`` loads what it was made of; None when only its JSON report was given."""
+
+    diagnosis: Diagnosis
+    colors: Palette
+    traces: Callable[[], Loaded] | None
+
+
+def show(*pieces: str) -> None:
+    """Prose made by ``text``."""
+    st.html(page(*pieces))
+
+
+def linked_choice(
+    label: str,
+    key: str,
+    options: Sequence[str],
+    *,
+    names: Callable[[str], str] = str,
+    forgets: tuple[str, ...] = (),
+) -> str:
+    """A select box whose value stands in the URL, so that the page can be sent to somebody.
+
+    A value in the URL that is none of the options is ignored: it may come from another run. ``forgets`` are
+    other keys that mean nothing once this one has changed.
+    """
+    asked = st.query_params.get(key)
+    if st.session_state.get(key) not in options:
+        st.session_state[key] = asked if asked in options else options[0]
+    chosen: str = st.selectbox(
+        label, options, key=key, format_func=names, width=320, on_change=_forget, args=(forgets,)
+    )
+    st.query_params[key] = chosen
+    return chosen
+
+
+def _forget(keys: tuple[str, ...]) -> None:
+    for key in keys:
+        st.session_state.pop(key, None)
+        st.query_params.pop(key, None)

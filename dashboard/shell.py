@@ -1,0 +1,142 @@
+"""Around every page: which traces, which run, the menu, the verdict, the downloads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import streamlit as st
+
+from traceinsight.base.errors import TraceInsightError
+from traceinsight.diagnosis import Diagnosis
+from traceinsight.report import FORMATS, ReportOptions
+from traceinsight.report.build import build
+
+from .context import Context, linked_choice, show
+from .source import Root, fingerprint, open_root
+from .store import Request, Store, read_report
+from .text import escape, name, paragraph
+from .theme import css, palette
+from .views import VIEWS
+
+_MIME = {"html": "text/html", "json": "application/json", "markdown": "text/markdown"}
+
+
+def main(arguments: list[str]) -> None:
+    """Draw the page that the URL asks for."""
+    st.set_page_config(page_title="traceinsight", layout="wide")
+    colors = palette(st.context.theme.type)
+    st.html(css(colors))
+    try:
+        root = open_root(arguments)
+        path = root.resolve(_traces(root))
+        request, diagnosis = _diagnosis(path)
+    except TraceInsightError as error:
+        _failed(error)
+        return
+    traces = None if read_report(path) is not None else lambda: _store().loaded(request)
+    heading = st.container()
+    view = VIEWS[_menu()]
+    with heading:
+        _header(diagnosis, large=view.key == "overview")
+    view.draw(Context(diagnosis, colors, traces))
+    _downloads(diagnosis)
+
+
+@st.cache_resource
+def _store() -> Store:
+    return Store()
+
+
+def _traces(root: Root) -> str:
+    """The folder below the root. One that the URL names is checked even when it is not on offer."""
+    choices = root.choices()
+    asked = st.query_params.get("traces", "")
+    if asked and asked not in choices:
+        return asked
+    if len(choices) == 1:
+        return ""
+    with st.sidebar:
+        return linked_choice(
+            "Traces",
+            "traces",
+            choices,
+            names=lambda one: name(one) or f"all of {root.path.name}",
+            forgets=("run", "rank"),
+        )
+
+
+def _diagnosis(path: Path) -> tuple[Request, Diagnosis]:
+    """Read with a progress bar unless it is known; then offer the other runs that were found."""
+    files = fingerprint(path)
+    asked = st.query_params.get("run", "")
+    request: Request = (files, int(asked) if asked.isdecimal() else None)
+    diagnosis = _read(request)
+    others = diagnosis.run.other_runs
+    if others and read_report(path) is None:
+        this = request[1] or len(others) + 1
+        runs = sorted({*(str(one.index) for one in others), str(this)}, key=int)
+        st.session_state.setdefault("run", str(this))
+        with st.sidebar:
+            chosen = linked_choice("Run (1 is the oldest)", "run", runs, forgets=("rank",))
+        if int(chosen) != this:
+            request = (files, int(chosen))
+            diagnosis = _read(request)
+    return request, diagnosis
+
+
+def _read(request: Request) -> Diagnosis:
+    if _store().is_known(request):
+        return _store().diagnosis(request)
+    bar = st.progress(0.0, text="Reading traces")
+
+    def update(done: int, total: int, _file: str) -> None:
+        bar.progress(done / max(total, 1), text=f"Reading traces: {done} of {total} files")
+
+    try:
+        return _store().diagnosis(request, update)
+    finally:
+        bar.empty()
+
+
+def _failed(error: TraceInsightError) -> None:
+    what = f"{error.where}: {error.what}" if error.where else error.what
+    show(f"<h1>{escape(what)}</h1>", paragraph(error.what_to_do or ""))
+
+
+def _header(diagnosis: Diagnosis, *, large: bool) -> None:
+    document = build(diagnosis, ReportOptions())
+    size = "" if large else ' class="small"'
+    show(f"<h1{size}>{escape(document.verdict)}</h1>", paragraph(document.basis, "muted"))
+
+
+def _menu() -> str:
+    """The page's key; the URL holds it, so that a link leads to the page."""
+    asked = st.query_params.get("page", "")
+    if st.session_state.get("page") not in VIEWS:
+        st.session_state["page"] = asked if asked in VIEWS else next(iter(VIEWS))
+    kept = st.session_state["page"]
+    chosen = st.segmented_control(
+        "Page",
+        list(VIEWS),
+        key="page",
+        format_func=lambda key: VIEWS[key].title,
+        label_visibility="collapsed",
+    )
+    chosen = chosen or kept  # a second click on the open page deselects it
+    st.query_params["page"] = chosen
+    return chosen
+
+
+def _downloads(diagnosis: Diagnosis) -> None:
+    with st.sidebar:
+        st.caption("Take the report along")
+        for kind, mime in _MIME.items():
+            one = FORMATS[kind]
+            st.download_button(
+                f"{kind.upper() if kind != 'markdown' else 'Markdown'}",
+                data=lambda one=one: one.render(diagnosis, ReportOptions(all_ranks=True)),
+                file_name=f"traceinsight{one.suffixes[0]}",
+                mime=mime,
+                on_click="ignore",
+                width="stretch",
+            )

@@ -1,0 +1,87 @@
+"""What was read already, kept for all visitors of one server.
+
+``st.cache_data`` would not do: it replays the progress bar, and it pickles what it keeps.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+
+from traceinsight import api
+from traceinsight.diagnosis import Diagnosis
+
+from .source import Fingerprint
+
+_Key, _Value = TypeVar("_Key"), TypeVar("_Value")
+Progress = Callable[[int, int, str], None]
+Request = tuple[Fingerprint, int | None]
+"""Which files, and which run among them (None: the newest)."""
+
+_MOST_JSON_BYTES = 256 * 1024 * 1024
+
+
+class Recent(Generic[_Key, _Value]):
+    """The last few results. Two visitors who want the same at once make it once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._kept: OrderedDict[_Key, _Value] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
+        """The kept result, or a new one."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+                while len(self._kept) > self._most:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(key)
+            return self._kept[key]
+
+    def has(self, key: _Key) -> bool:
+        """Whether :meth:`get` will be quick."""
+        return key in self._kept
+
+
+class Store:
+    """Diagnoses are small and many are kept; loaded traces are large, and only what-if needs them."""
+
+    def __init__(self) -> None:
+        self._diagnoses: Recent[Request, Diagnosis] = Recent(16)
+        self._loaded: Recent[Request, api.Loaded] = Recent(1)
+
+    def is_known(self, request: Request) -> bool:
+        """Whether the diagnosis is at hand, so that no progress need be shown."""
+        return self._diagnoses.has(request)
+
+    def diagnosis(self, request: Request, progress: Progress | None = None) -> Diagnosis:
+        """Read a JSON report, or analyse traces. Raises what ``traceinsight.analyze`` raises."""
+        return self._diagnoses.get(request, lambda: self._diagnose(request, progress))
+
+    def loaded(self, request: Request, progress: Progress | None = None) -> api.Loaded:
+        """The traces themselves."""
+        files, run = request
+        return self._loaded.get(request, lambda: api.load(files.path, run=run, progress=progress))
+
+    def _diagnose(self, request: Request, progress: Progress | None) -> Diagnosis:
+        report = read_report(Path(request[0].path))
+        return report if report is not None else api.diagnose(self.loaded(request, progress))
+
+
+def read_report(path: Path) -> Diagnosis | None:
+    """The diagnosis in a file that ``analyze --format json`` wrote; None for anything else."""
+    if not path.is_file() or path.suffix.lower() != ".json" or path.stat().st_size > _MOST_JSON_BYTES:
+        return None
+    with path.open("rb") as stream:
+        if b'"schema_version"' not in stream.read(256):
+            return None
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Diagnosis)
+    except (msgspec.DecodeError, UnicodeDecodeError):  # also what has another shape (ValidationError)
+        return None

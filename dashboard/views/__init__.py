@@ -1,0 +1,31 @@
+"""Pages: thin functions that put charts, tables and prose below each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..context import Context
+from . import communication, overview, quality, ranks, whatif, work
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page by its name in the URL and in the menu."""
+
+    key: str
+    title: str
+    draw: Callable[[Context], None]
+
+
+VIEWS = {
+    view.key: view
+    for view in (
+        View("overview", "Overview", overview.draw),
+        View("ranks", "Ranks and steps", ranks.draw),
+        View("communication", "Communication", communication.draw),
+        View("work", "Kernels and phases", work.draw),
+        View("whatif", "What-if", whatif.draw),
+        View("quality", "Data quality", quality.draw),
+    )
+}

@@ -1,0 +1,76 @@
+"""Communication: what it costs, whether it transfers or waits, how fast it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from traceinsight.diagnosis import Diagnosis
+
+from ..charts.communication import by_exposed_time, exposed_bars, kind, size_and_bandwidth
+from ..charts.partition import forward_bars
+from ..context import Context
+from ..text import name
+from .parts import chart, number, prose, table
+
+
+def draw(context: Context) -> None:
+    """Kinds by exposed time, the share of forward, single collectives."""
+    diagnosis, colors = context.diagnosis, context.colors
+    chart(
+        "Exposed communication by kind",
+        exposed_bars(diagnosis, colors),
+        "No communication was exposed in the analysed steps."
+        if diagnosis.communication
+        else "No communication was recorded in the analysed steps.",
+        note="Mean over ranks. Exposed: nothing computed meanwhile. Communication behind compute costs no "
+        "step time and is not drawn.",
+        key="kinds",
+    )
+    if diagnosis.communication:
+        table(
+            kind_rows(diagnosis),
+            exposed=number("exposed", "ms", meaning="while nothing computes, per step, mean over ranks"),
+            share=number("exposed", "% of step", digits=1, meaning="of the mean step window"),
+            transfer=number("transfer", "ms", meaning="after the last member arrived"),
+            wait=number("wait", "ms", meaning="before the last member arrived"),
+            unsplit=number("unsplit", "ms", meaning="peers not captured or not matched"),
+            busy=number("busy", "ms", meaning="time the operation ran, exposed or not"),
+            payload=number("payload", "MB", meaning="largest a rank sends per step"),
+            bus=number("bus bandwidth", "GB/s", meaning="as nccl-tests define it"),
+        )
+    chart(
+        "Share of forward",
+        forward_bars(diagnosis, colors),
+        "Not measured: no forward pass was found in the analysed steps.",
+        note="Exposed communication launched by forward, as share of each rank's forward span.",
+        key="forward",
+    )
+    prose(context, "Communication share of forward", "Largest collective of forward")
+    chart(
+        "Size and bandwidth of single collectives",
+        size_and_bandwidth(diagnosis, colors),
+        "Not measured: sizes or times of whole collectives were not recorded.",
+        key="sizes",
+    )
+
+
+def kind_rows(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """All kinds, the costliest first."""
+    return [
+        {
+            "kind": name(kind(row)),
+            "operation": name(row.op),
+            "phase": name(row.phase),
+            "per step": round(row.count_per_step, 1),
+            "exposed": row.exposed_ns / 1e6,
+            "share": 100 * row.exposed_share,
+            "transfer": row.exposed_transfer_ns / 1e6,
+            "wait": row.exposed_wait_ns / 1e6,
+            "unsplit": row.exposed_unsplit_ns / 1e6,
+            "busy": row.busy_ns / 1e6,
+            "payload": None if row.bytes_per_step is None else row.bytes_per_step / 1e6,
+            "bus": row.bus_gbps,
+            "type": name(row.dtype),
+        }
+        for row in by_exposed_time(diagnosis)
+    ]

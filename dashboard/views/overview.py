@@ -1,0 +1,87 @@
+"""Overview: the verdict, what to change next, and where the time went."""
+
+from __future__ import annotations
+
+from statistics import median
+
+import streamlit as st
+
+from traceinsight.base.units import format_factor, format_ns, format_share
+from traceinsight.diagnosis import Diagnosis
+from traceinsight.report.document import Block, Facts, Paragraph
+
+from ..charts.partition import partition_bars
+from ..charts.remedies import in_order, step_after_each, step_ns
+from ..context import Context, show
+from ..text import block, escape, page, tile
+from .parts import chart, prose, section
+
+
+def draw(context: Context) -> None:
+    """Ten seconds: the sentence, four numbers, the first thing to do."""
+    show(_tiles(context.diagnosis))
+    st.subheader("What to change next", anchor=False)
+    _findings(context)
+    remedies = step_after_each(context.diagnosis, context.colors)
+    if remedies is not None:
+        chart(
+            "The step with each remedy alone", remedies, "", key="remedies",
+            note="Each bar is the step with that one change; gains overlap, so they do not add up. A ceiling "
+            "is the time that would vanish at best; the line is its interval.",
+        )  # fmt: skip
+    chart(
+        "Where the time went",
+        partition_bars(context.diagnosis, context.colors),
+        "Not measured: no device activity inside a step was recorded.",
+        note="Share of each rank's step window, all analysed steps together. Hover for what a part means.",
+        key="partition",
+    )
+    prose(context, "Not judged")
+    prose(context, "Checked and in order")
+
+
+def _findings(context: Context) -> None:
+    found = section(context, "What to change next")
+    for card in _cards(found.blocks if found else ()):
+        first = card[0]
+        if isinstance(first, Paragraph) and first.number is not None:
+            inside = "".join(block(one) for one in card[1:] if isinstance(one, Paragraph | Facts))
+            title = f'<p class="strong">{first.number}. {escape(first.text)}</p>'
+            st.html(page(f'<div class="card c-{first.tone}">{title}{inside}</div>'))
+        else:
+            show(*(block(one) for one in card))
+
+
+def _cards(blocks: tuple[Block, ...]) -> list[list[Block]]:
+    """A numbered paragraph begins a finding; a paragraph that is not indented ends it."""
+    cards: list[list[Block]] = []
+    for one in blocks:
+        begins = isinstance(one, Paragraph) and (one.number is not None or one.indent == 0)
+        if begins or not cards:
+            cards.append([])
+        cards[-1].append(one)
+    return cards
+
+
+def _tiles(diagnosis: Diagnosis) -> str:
+    rows = [row for row in diagnosis.partition if row.window_ns]
+    if not rows:
+        return ""
+    communication = [
+        (row.exposed_comm_transfer_ns + row.exposed_comm_wait_ns + row.exposed_comm_unsplit_ns)
+        / row.window_ns
+        for row in rows
+    ]
+    over = "of the step window, median over ranks and steps"
+    tiles = [
+        tile("Step", format_ns(step_ns(diagnosis)), "median over ranks and steps"),
+        tile("Computing", format_share(median(row.compute_ns / row.window_ns for row in rows)), over),
+        tile("Exposed communication", format_share(median(communication)), over),
+    ]
+    first = next((one for one in in_order(diagnosis) if one.gain), None)
+    if first is not None and first.gain is not None:
+        how = "at best, if its cause vanished" if first.gain.kind == "ceiling" else "predicted by replay"
+        tiles.append(
+            tile("First remedy", format_factor(first.gain.speedup.expected), f"as fast {how}: {first.rule}")
+        )
+    return f'<div class="tiles">{"".join(tiles)}</div>'

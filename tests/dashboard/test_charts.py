@@ -1,0 +1,180 @@
+"""Charts: the numbers that are drawn, worked out by hand; nothing drawn where nothing was measured."""
+
+import re
+from typing import Any
+
+import plotly.graph_objects as go
+import pytest
+
+from tests.conftest import REPOSITORY
+from tests.report.diagnoses import CASES, collective, communication_row, late_rank
+from traceinsight.diagnosis import Interval, NanosecondRange
+from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+
+from dashboard.charts.communication import exposed_bars, size_and_bandwidth  # isort: skip
+from dashboard.charts.partition import forward_bars, idle_causes, partition_bars  # isort: skip
+from dashboard.charts.prediction import step_after_edits  # isort: skip
+from dashboard.charts.remedies import step_after_each  # isort: skip
+from dashboard.charts.steps import cells, heat_map, step_times  # isort: skip
+from dashboard.charts.work import kernel_families, phases  # isort: skip
+from dashboard.theme import DARK, LIGHT, PARTS, palette  # isort: skip
+from msgspec.structs import replace  # isort: skip
+
+CHARTS: dict[str, Any] = {
+    "partition": partition_bars,
+    "forward": forward_bars,
+    "idle": lambda diagnosis, colors: idle_causes(diagnosis.partition, colors),
+    "remedies": step_after_each,
+    "wait": lambda diagnosis, colors: heat_map(diagnosis, "wait", colors),
+    "last": lambda diagnosis, colors: heat_map(diagnosis, "last", colors),
+    "times": step_times,
+    "kinds": exposed_bars,
+    "sizes": size_and_bandwidth,
+    "families": kernel_families,
+    "phases": phases,
+}
+
+
+def bars(drawing: go.Figure | None) -> dict[str, list[float]]:
+    assert drawing is not None
+    return {one.name: list(one.y) for one in drawing.data}
+
+
+def test_partition_bars_are_percent_of_the_window() -> None:
+    found = bars(partition_bars(late_rank(), LIGHT))
+    assert list(found) == ["compute", "transfer", "wait", "copy", "idle"]
+    # 100, 20, 40, 2 and the other 38 of 200 ms
+    assert [values[0] for values in found.values()] == pytest.approx([50, 10, 20, 1, 19])
+    assert [sum(rank) for rank in zip(*found.values(), strict=True)] == pytest.approx([100] * 8)
+
+
+def test_forward_bars_are_percent_of_the_span() -> None:
+    found = bars(forward_bars(late_rank(), LIGHT))
+    assert found["transfer"][0] == pytest.approx(12.5)  # 10 of 80 ms
+    assert found["wait"][0] == pytest.approx(37.5)  # 30 of 80 ms
+    assert found["wait"][5] == 0
+
+
+def test_each_remedy_stands_alone() -> None:
+    drawing = step_after_each(late_rank(), LIGHT)
+    assert drawing is not None
+    (bar,) = drawing.data
+    # 200 ms now; straggler frees 30; the exchange frees 10 (8 to 14), from the same 200 ms.
+    assert list(bar.x) == pytest.approx([200, 170, 190])
+    assert list(bar.error_x.array) == pytest.approx([0, 0, 2])
+    assert list(bar.error_x.arrayminus) == pytest.approx([0, 0, 4])
+    assert "at best" in bar.y[1]
+
+
+def test_heat_map_has_a_cell_per_rank_and_step() -> None:
+    drawing = heat_map(late_rank(), "wait", LIGHT)
+    assert drawing is not None
+    (heat,) = drawing.data
+    assert list(heat.x) == ["10", "11", "12"]
+    assert len(heat.z) == 8
+    assert list(heat.z[0]) == pytest.approx([40, 40, 40])
+    assert list(heat.z[5]) == pytest.approx([1, 1, 1])
+    assert heat.zmin == 0
+
+
+def test_a_missing_cell_is_empty_not_zero() -> None:
+    diagnosis = late_rank()
+    fewer = [row for row in diagnosis.partition if (row.rank, row.step) != (3, 11)]
+    drawing = heat_map(replace(diagnosis, partition=fewer), "wait", LIGHT)
+    assert drawing is not None
+    assert drawing.data[0].z[3][1] is None
+
+
+def test_last_arrivals_count_whole_synchronising_collectives_only() -> None:
+    two = [0, 1]
+    some = [
+        collective(step=1, ranks=two, last_rank=1),
+        collective(step=1, ranks=two, last_rank=1),
+        collective(step=1, ranks=two, last_rank=0),
+        collective(step=1, ranks=two, last_rank=0, synchronising=False),
+        collective(step=1, ranks=two, last_rank=0, unmatched_ranks=[2]),
+        collective(step=1, ranks=two, last_rank=None),
+    ]
+    found = cells(replace(late_rank(), collectives=some), "last")
+    assert found == {(0, 1): pytest.approx(1 / 3), (1, 1): pytest.approx(2 / 3)}
+
+
+def test_kinds_with_one_name_stay_apart() -> None:
+    rows = [communication_row(phase="forward"), communication_row(phase="backward")]
+    drawing = exposed_bars(replace(late_rank(), communication=rows), LIGHT)
+    assert drawing is not None
+    for one in drawing.data:
+        assert len(set(one.y)) == 2
+
+
+def test_a_prediction_shows_each_edit_on_top_of_the_others() -> None:
+    def edit(name: str, low: int, expected: int, high: int) -> PredictedEdit:
+        speedup = Interval(low=1.0, expected=1.1, high=1.2)
+        return PredictedEdit(
+            edit=name, step_ns=NanosecondRange(low=low, expected=expected, high=high), speedup=speedup,
+            cumulative_speedup=speedup, per_example_factor=1.0, not_applicable=None,
+        )  # fmt: skip
+
+    skipped = PredictedEdit(
+        edit="fuse", step_ns=None, speedup=None, cumulative_speedup=None, per_example_factor=1.0,
+        not_applicable="no kernels",
+    )  # fmt: skip
+    answer = WhatIf(
+        run=late_rank().run,
+        replay=Replay(residual_share=0.01, worst_step=0.02, predicted=True, reason=None),
+        step_ns=10_000_000,
+        edits=[edit("a", 7_000_000, 8_000_000, 9_500_000), skipped],
+    )
+    drawing = step_after_edits(answer, LIGHT)
+    assert drawing is not None
+    (bar,) = drawing.data
+    assert list(bar.x) == pytest.approx([10, 8])
+    assert list(bar.error_x.array) == pytest.approx([0, 1.5])
+    assert list(bar.error_x.arrayminus) == pytest.approx([0, 1])
+    assert step_after_edits(replace(answer, edits=[skipped]), LIGHT) is None
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_nothing_measured_draws_nothing(chart: str) -> None:
+    assert CHARTS[chart](CASES["nothing_measured"](), LIGHT) is None
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_hostile_names_mean_nothing_to_plotly(chart: str) -> None:
+    drawing = CHARTS[chart](CASES["hostile"](), LIGHT)
+    if drawing is None:
+        return
+    text = drawing.to_json()
+    assert "<script" not in text
+    assert "\\u003cscript" not in text
+    assert "\\u202e" not in text
+    assert "k" * 100 not in text
+
+
+@pytest.mark.parametrize("colors", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_colour_has_one_meaning(chart: str, colors: Any) -> None:
+    """What is named after a part has that part's colour."""
+    drawing = CHARTS[chart](late_rank(), colors)
+    for one in drawing.data:
+        if one.name in {*PARTS, "idle"}:
+            assert one.marker.color == colors.part(one.name)
+
+
+def test_the_report_and_the_dashboard_share_their_colours() -> None:
+    css = (REPOSITORY / "traceinsight" / "report" / "templates" / "report.css").read_text(encoding="utf-8")
+    light, dark = css.split("@media (prefers-color-scheme: dark)")[:2]
+    for part, color in PARTS.items():
+        assert f"--{part}: {color}" in light
+        assert f"--{part}:" not in dark
+    for kind, text in ((LIGHT, light), (DARK, dark)):
+        found = dict(re.findall(r"--(\w+): (#\w{6})", text))
+        assert [found[name] for name in ("idle", "ink", "muted", "critical", "major", "minor", "good")] == [
+            kind.idle, kind.ink, kind.muted, kind.critical, kind.major, kind.minor, kind.good,
+        ]  # fmt: skip
+
+
+def test_the_palette_follows_the_page() -> None:
+    assert palette("dark") is DARK
+    assert palette("light") is LIGHT
+    assert palette(None) is LIGHT

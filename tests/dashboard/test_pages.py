@@ -1,0 +1,149 @@
+"""Every page with every kind of input, in Streamlit's own test runner."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+PAGES = ["overview", "ranks", "communication", "work", "whatif", "quality"]
+INPUTS = [
+    "late_rank",
+    "healthy",
+    "gloo_without_gpu",
+    "single_rank",
+    "nothing_measured",
+    "many_ranks",
+    "hostile",
+]
+
+
+def html_of(app: Any) -> str:
+    return " ".join(element.proto.body for element in app.get("html"))
+
+
+def link(app: Any, key: str) -> str:
+    """A value of the URL; Streamlit's releases differ in whether it is in a list."""
+    value = app.query_params[key]
+    return value if isinstance(value, str) else value[0]
+
+
+@pytest.mark.parametrize("case", INPUTS)
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_draws_every_input(page: str, case: str, report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of(case), page=page)
+    assert [one.value for one in app.exception] == []
+    assert "<h1" in html_of(app)
+    assert link(app, "page") == page
+
+
+def test_pages_are_those_of_the_menu(report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of("late_rank"))
+    menu = app.button_group(key="page")
+    assert menu.value == "overview"
+    menu.set_value("communication").run()
+    assert link(app, "page") == "communication"
+    assert "Exposed communication by kind" in [one.value for one in app.subheader]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_draws_real_traces(page: str, open_app: Any) -> None:
+    app = open_app(REPOSITORY / "sample_traces" / "late_rank", page=page)
+    assert [one.value for one in app.exception] == []
+    assert "Rank 2 comes late" in html_of(app)
+
+
+def test_the_overview_says_what_to_do(report_of: Any, open_app: Any) -> None:
+    text = html_of(open_app(report_of("late_rank")))
+    assert "Rank 5 comes late to the collectives" in text
+    assert "Move tables off rank 5" in text
+    # 200 ms step, 30 ms gain: 200 / 170 = 1.18
+    assert "1.18x" in text
+    assert text.index("Move tables off rank 5") < text.index("Send fewer bytes")  # the order of the roadmap
+
+
+def test_what_could_not_be_judged_is_on_the_overview(report_of: Any, open_app: Any) -> None:
+    text = html_of(open_app(report_of("single_rank")))
+    assert "127 of 128 ranks were not captured" in text
+    assert "Capture the same steps on all ranks." in text
+
+
+def test_a_link_leads_to_a_page_and_a_rank(report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of("late_rank"), page="ranks", rank="5", show="last")
+    assert app.selectbox(key="rank").value == "5"
+    assert app.selectbox(key="show").value == "last"
+    assert "Why rank 5 was idle" in [one.value for one in app.subheader]
+
+
+def test_choosing_a_rank_changes_the_link(report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of("late_rank"), page="ranks")
+    app.selectbox(key="rank").select("3").run()
+    assert link(app, "rank") == "3"
+    assert "Why rank 3 was idle" in [one.value for one in app.subheader]
+
+
+def test_values_in_the_link_that_do_not_exist_are_ignored(report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of("late_rank"), page="<script>", rank="99", run="-1")
+    assert [one.value for one in app.exception] == []
+    assert link(app, "page") == "overview"
+
+
+def test_hostile_names_are_text(report_of: Any, open_app: Any) -> None:
+    for page in PAGES:
+        app = open_app(report_of("hostile"), page=page)
+        text = html_of(app)
+        assert "<script" not in text
+        assert "\u202e" not in text
+        assert "k" * 200 not in text
+        for element in app.markdown:  # Markdown would be interpreted
+            assert "alert" not in element.value
+
+
+def test_a_folder_outside_is_refused(tmp_path: Path, open_app: Any) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (tmp_path / "secret").mkdir()
+    text = html_of(open_app(inside, traces="../secret"))
+    assert "outside the folder that the dashboard was started with" in text
+
+
+def test_what_is_no_trace_gets_a_message(tmp_path: Path, open_app: Any) -> None:
+    (tmp_path / "notes.json").write_text('{"a": 1}')
+    app = open_app(tmp_path)
+    assert [one.value for one in app.exception] == []
+    assert "notes.json: is no profiler trace" in html_of(app)
+
+
+def test_what_if_predicts_from_traces(open_app: Any) -> None:
+    app = open_app(REPOSITORY / "sample_traces" / "late_rank", page="whatif")
+    app.multiselect(key="edits_chosen").set_value(["no-straggler=2"])
+    app.button[0].click().run()
+    assert [one.value for one in app.exception] == []
+    assert "The step after each change" in [one.value for one in app.subheader]
+    assert list(app.dataframe[0].value["change"]) == ["no-straggler=2"]
+    assert app.dataframe[0].value["total"][0] > 1
+
+
+def test_what_if_explains_a_wrong_edit(open_app: Any) -> None:
+    app = open_app(REPOSITORY / "sample_traces" / "late_rank", page="whatif")
+    app.multiselect(key="edits_chosen").set_value(["narrow=<b>x</b>"])
+    app.button[0].click().run()
+    text = html_of(app)
+    assert "narrow=&lt;b&gt;x&lt;/b&gt;" in text
+    assert "<b>x</b>" not in text
+
+
+def test_what_if_needs_traces(report_of: Any, open_app: Any) -> None:
+    assert "A prediction replays the traces" in html_of(open_app(report_of("late_rank"), page="whatif"))
+
+
+def test_runs_and_folders_can_be_chosen(open_app: Any) -> None:
+    app = open_app(REPOSITORY / "sample_traces")
+    folders = app.selectbox(key="traces")
+    assert folders.options == ["all of sample_traces", "healthy", "late_rank"]
+    assert app.selectbox(key="run").options == ["1", "2"]
+    folders.select("healthy").run()
+    assert link(app, "traces") == "healthy"
+    assert "Healthy" in html_of(app)
+    assert [one.value for one in app.exception] == []

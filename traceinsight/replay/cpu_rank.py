@@ -78,12 +78,14 @@ def _waits(idle: intervals.Spans, parts: Sequence[Part], offset_ns: int) -> list
     """(begin, end, position of the awaited part) of each wait, on the rank's clock.
 
     The awaited part is the last to end in the idle time. Its end may be recorded a little after the main
-    thread has gone on: the worker wakes it first and closes its annotation then.
+    thread has gone on: the worker wakes it first and closes its annotation then. What is queued only
+    afterwards is not what was awaited.
     """
     found = []
+    queued = np.array([part.launch_ns for part in parts], dtype=np.int64)
     ends = np.array([part.end_ns + offset_ns for part in parts], dtype=np.int64)
     for begin, end in idle.tolist():
-        inside = np.flatnonzero((ends > begin) & (ends <= end + WAKE_NS))
+        inside = np.flatnonzero((ends > begin) & (ends <= end + WAKE_NS) & (queued < end))
         if len(inside):
             last = int(inside[ends[inside].argmax()])
             found.append((begin, end, last))

@@ -78,7 +78,8 @@ def _add_launches(
     latency = events.start_ns[gpu] - host.moments[moment]
     early = events.start_ns[gpu] < events.start_ns[trace.launch[gpu]]
     prompt = latency[launched & ~early]
-    usual = min(float(np.quantile(prompt, LAUNCH_QUANTILE)), MAX_LAUNCH_NS) if len(prompt) else 0.0
+    shortest = float(np.quantile(prompt, LAUNCH_QUANTILE, method="lower")) if len(prompt) else 0.0
+    usual = min(shortest, MAX_LAUNCH_NS)
     # Early work hangs on an earlier moment, so the host's whole time since then is part of its lag.
     lag = np.where(early, latency, np.minimum(latency, usual))
     draft.add_edges(EdgeKind.LAUNCH, node_of_launch, device.starts, lag)

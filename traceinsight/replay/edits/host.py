@@ -36,14 +36,15 @@ class NoHostStall:
         """Cut the waits of the host for the device."""
         if not facts.trace_set.has_gpu:
             raise NotApplicableError("a CPU rank waits for collectives only, not for a device")
-        needed = _inside_data_distribution(graph, facts)
+        needed = in_data_distribution(graph, facts)
         waits = (graph.edges.kind == EdgeKind.SYNC) & ~needed[graph.edges.target]
         if not waits.any():
             raise NotApplicableError("no host synchronisation outside the sparse data distribution")
         return graph.with_lags(np.where(waits, NEVER_NS, graph.edges.lag_ns))
 
 
-def _inside_data_distribution(graph: Graph, facts: Facts) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def in_data_distribution(graph: Graph, facts: Facts) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """The host's moments inside the sparse data distribution, shape (n_nodes,)."""
     inside = np.zeros(len(graph.nodes.kind), dtype=np.bool_)
     for trace in facts.trace_set.ranks:
         own = np.flatnonzero(

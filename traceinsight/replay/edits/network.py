@@ -8,6 +8,7 @@ import numpy as np
 
 from traceinsight.base.hardware import NETWORKS
 from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.host import NEVER_NS, in_data_distribution
 from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts, payload_bytes
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
@@ -22,7 +23,7 @@ class FasterNetwork:
     than its bytes inside the node take there. An all-to-all sends a rank's off-node part over that rank's
     share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's rings do.
     Latencies change by what the table of networks says, where the manifest names the present one. Needs the
-    collectives' sizes. Assumes off-node links are the bottleneck now, and compute beside a transfer no slower.
+    collectives' sizes. Assumes off-node links are the bottleneck now, and that transfers slow no compute.
     """
 
     target: str
@@ -164,4 +165,7 @@ class Overlap:
         )
         if not waits.any():
             raise NotApplicableError(f"nothing waits for an all-to-all of {self.phase}")
-        return graph.with_lags(np.where(waits, -1e18, graph.edges.lag_ns))
+        if self.phase == "sparse_data_dist":  # the counts, too, are there before the host asks for them
+            counts = (graph.edges.kind == EdgeKind.SYNC) & in_data_distribution(graph, facts)[graph.edges.target]
+            waits |= counts
+        return graph.with_lags(np.where(waits, NEVER_NS, graph.edges.lag_ns))

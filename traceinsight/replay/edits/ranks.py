@@ -85,14 +85,28 @@ def _scale_between(
     duration: NDArray[np.float64],
     lag: NDArray[np.float64],
 ) -> None:
-    """Scale the rank's own work and host time that was measured in an interval, in place."""
+    """Scale what of the rank's own work and host time was measured in an interval, in place.
+
+    Of what reaches over the interval's beginning, only the part inside is scaled.
+    """
     nodes, edges = graph.nodes, graph.edges
-    inside = (nodes.rank == rank) & (nodes.measured_ns > begin) & (nodes.measured_ns <= end)
-    duration[inside & (nodes.kind == NodeKind.WORK)] *= factor
+    mine = nodes.rank == rank
+    started = nodes.measured_ns.astype(np.float64)
+    work = np.flatnonzero(mine & (nodes.kind == NodeKind.WORK) & (started <= end))
+    duration[work] *= 1 - (1 - factor) * _share_inside(started[work], nodes.duration_ns[work], begin)
     # The launch of the late arrival may be recorded a little after its start on the device.
-    reached = (nodes.rank == rank) & (nodes.measured_ns > begin) & (nodes.measured_ns <= end + CLOCK_SLACK_NS)
-    own_time = np.isin(edges.kind, (EdgeKind.HOST_TIME, EdgeKind.LAUNCH))
-    lag[own_time & reached[edges.target]] *= factor
+    reached = mine & (started > begin) & (started <= end + CLOCK_SLACK_NS)
+    own = np.flatnonzero(np.isin(edges.kind, (EdgeKind.HOST_TIME, EdgeKind.LAUNCH)) & reached[edges.target])
+    since = started[edges.source[own]]
+    lag[own] *= 1 - (1 - factor) * _share_inside(since, started[edges.target[own]] - since, begin)
+
+
+def _share_inside(
+    start: NDArray[np.float64], length: NDArray[np.float64], begin: float
+) -> NDArray[np.float64]:
+    """Which share of each span comes after ``begin``."""
+    inside = np.clip(start + length - begin, 0, length)
+    return np.asarray(np.divide(inside, length, out=np.zeros_like(inside), where=length > 0))
 
 
 @dataclass(frozen=True, slots=True)

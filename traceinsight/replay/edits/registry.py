@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from traceinsight.base.errors import UsageError
@@ -32,7 +33,7 @@ def _choice(*allowed: str) -> Callable[[str], str]:
 
 
 def _network(text: str) -> str:
-    if text not in NETWORKS and not float(text) > 0:
+    if text not in NETWORKS and not 0 < float(text) < math.inf:
         raise ValueError("GB/s per node above 0, or one of " + ", ".join(NETWORKS))
     return text
 

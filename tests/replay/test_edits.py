@@ -1,0 +1,231 @@
+"""What each edit does to one graph, in numbers; and reading edits from text."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.builders import DEFAULT_COLLECTIVES, MS, POOLED_A2A, US, JobBuilder, Late
+from tests.replay.jobs import graph_of, load
+from traceinsight.base.errors import UsageError
+from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
+from traceinsight.replay.facts import Facts
+from traceinsight.replay.graph import Graph, NodeKind
+from traceinsight.trace.trace_set import TraceSet
+
+DEFAULT = JobBuilder()
+KJT_NS, A2A_NS, ALL_REDUCE_NS = 30 * US, 100 * US, 500 * US
+Run = tuple[TraceSet, Graph]
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    trace_set = load(DEFAULT.build())
+    return trace_set, graph_of(trace_set)
+
+
+def edited(run: Run, text: str) -> Graph:
+    trace_set, graph = run
+    return parse_edit(text).apply(graph, Facts(trace_set, graph))
+
+
+def transfers(run: Run, graph: Graph, operation: str, phase: str) -> set[int]:
+    """Rounded lengths of all transfers of one kind."""
+    chosen = Facts(run[0], graph).of_collectives(
+        NodeKind.TRANSFER, lambda one: one.operation == operation and one.phase == phase
+    )
+    return set(np.rint(graph.nodes.duration_ns[chosen]).astype(int).tolist())
+
+
+# Of the built job the quickest all-to-all takes 30 us and so counts as the latency of all.
+PAYLOAD_NS = A2A_NS - KJT_NS
+CODEC_NS = 1.25 * 4_000_000 / (2039 * 0.7)  # 1,000,000 FP32 values through an A100's memory
+
+
+@pytest.mark.parametrize(
+    ("dtype", "share"), [("bf16", 1 / 2), ("fp16", 1 / 2), ("fp8", 1.06 / 4), ("int8", 1.06 / 4)]
+)
+def test_qcomms_shrinks_the_payload_and_adds_the_codec_on_both_sides(
+    run: Run, dtype: str, share: float
+) -> None:
+    graph = edited(run, f"qcomms={dtype}")
+    expected = round(KJT_NS + PAYLOAD_NS * share + CODEC_NS)
+    assert transfers(run, graph, "all_to_all", "forward") == {expected}
+    assert transfers(run, graph, "all_to_all", "backward") == {expected}
+    before, after = run[1], graph
+    encoded = np.flatnonzero(after.edges.lag_ns != before.edges.lag_ns)
+    assert set(after.nodes.kind[after.edges.target[encoded]].tolist()) == {NodeKind.ARRIVAL}
+    added = (after.edges.lag_ns - before.edges.lag_ns)[encoded]
+    assert added == pytest.approx(np.full(len(encoded), CODEC_NS))
+
+
+def test_qcomms_leaves_ids_and_dense_gradients_alone(run: Run) -> None:
+    graph = edited(run, "qcomms=fp8")
+    assert transfers(run, graph, "all_to_all", "sparse_data_dist") == {KJT_NS}
+    assert transfers(run, graph, "all_reduce", "backward") == {ALL_REDUCE_NS}
+
+
+def test_qcomms_means_nothing_where_values_are_that_narrow_already() -> None:
+    half = tuple(replace(one, dtype="Half") for one in DEFAULT_COLLECTIVES)
+    trace_set = load(JobBuilder(collectives=half).build())
+    narrow = trace_set, graph_of(trace_set)
+    with pytest.raises(NotApplicableError, match="wider than bf16"):
+        edited(narrow, "qcomms=bf16")
+    assert transfers(narrow, edited(narrow, "qcomms=fp8"), "all_to_all", "forward") == {
+        round(KJT_NS + PAYLOAD_NS * 1.06 / 2 + CODEC_NS / 2)
+    }
+
+
+def test_narrow_halves_payloads_and_lookups() -> None:
+    trace_set = load(JobBuilder(late=tuple(Late(rank, MS) for rank in range(4))).build())
+    slow = trace_set, graph_of(trace_set)
+    graph = edited(slow, "narrow=2")
+    assert transfers(slow, graph, "all_to_all", "forward") == {KJT_NS + PAYLOAD_NS // 2}
+    assert transfers(slow, graph, "all_to_all", "sparse_data_dist") == {KJT_NS}
+    lookups = Facts(*slow).family == "embedding"
+    assert set(graph.nodes.duration_ns[lookups].tolist()) == {MS / 2}
+    others = (graph.nodes.kind == NodeKind.WORK) & ~lookups
+    assert (graph.nodes.duration_ns[others] == slow[1].nodes.duration_ns[others]).all()
+
+
+def test_batch_doubles_work_beyond_the_floor_but_no_optimizer_and_no_all_reduce(run: Run) -> None:
+    graph, facts = edited(run, "batch=2"), Facts(*run)
+    gemm = facts.family == "gemm"
+    assert graph.nodes.duration_ns[gemm] == pytest.approx(2 * run[1].nodes.duration_ns[gemm] - 3 * US)
+    optimizer = facts.family == "optimizer"
+    assert optimizer.any()
+    assert (graph.nodes.duration_ns[optimizer] == 2 * MS).all()
+    assert transfers(run, graph, "all_to_all", "forward") == {KJT_NS + 2 * PAYLOAD_NS}
+    assert transfers(run, graph, "all_reduce", "backward") == {ALL_REDUCE_NS}
+
+
+def test_balance_evens_lookups_and_uneven_exchanges() -> None:
+    uneven = replace(POOLED_A2A, per_rank=(2_000_000, 1_000_000, 500_000, 500_000))
+    even = [one for one in DEFAULT_COLLECTIVES if one.phase != "forward"]
+    late = (
+        Late(0, 4 * MS, phases=("forward",)),
+        *(Late(rank, MS, phases=("forward",)) for rank in (1, 2, 3)),
+    )
+    trace_set = load(JobBuilder(collectives=(uneven, *even), late=late).build())
+    heavy = trace_set, graph_of(trace_set)
+    graph = edited(heavy, "balance")
+    lookups = Facts(*heavy).family == "embedding"
+    assert graph.nodes.duration_ns[lookups] == pytest.approx(np.full(lookups.sum(), 7 * MS / 4))
+    assert transfers(heavy, graph, "all_to_all", "forward") == {KJT_NS + PAYLOAD_NS // 2}  # mean 1 M of 2 M
+
+
+def test_no_straggler_takes_the_excess_out_of_the_ranks_own_time() -> None:
+    trace_set = load(JobBuilder(late=(Late(2, 5 * MS, phases=("forward",)),)).build())
+    late = trace_set, graph_of(trace_set)
+    graph = edited(late, "no-straggler=2")
+    changed = np.flatnonzero(graph.nodes.duration_ns != late[1].nodes.duration_ns)
+    assert set(graph.nodes.rank[changed].tolist()) == {2}
+    taken = (late[1].nodes.duration_ns - graph.nodes.duration_ns).sum()
+    assert taken == pytest.approx(4 * 5 * MS, rel=0.02)  # four steps
+
+
+def test_fuse_shrinks_small_kernels_only() -> None:
+    trace_set = load(JobBuilder(pieces=200, forward_ns=(2 * MS, 4 * US)).build())
+    many = trace_set, graph_of(trace_set)
+    graph, before = edited(many, "fuse"), many[1].nodes.duration_ns
+    changed = graph.nodes.duration_ns != before
+    assert changed.any()
+    assert (before[changed] < 20 * US).all()
+    assert (graph.nodes.duration_ns[changed] == before[changed] / 2).all()
+    assert not (changed & (Facts(*many).family == "gemm")).any()
+
+
+NOT_HERE = {
+    "no-host-stall": JobBuilder(gpu=False),
+    "batch=2": JobBuilder(gpu=False),
+    "network=10": DEFAULT,  # no manifest: which ranks share a node is unknown
+    "overlap=forward": JobBuilder(collectives=DEFAULT_COLLECTIVES[2:]),
+    "no-straggler=9": DEFAULT,
+    "narrow=2": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
+    "qcomms=fp8": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
+    "balance": DEFAULT,
+    "fuse": DEFAULT,
+}
+
+
+@pytest.mark.parametrize("text", NOT_HERE)
+def test_an_edit_that_means_nothing_says_why(text: str) -> None:
+    trace_set = load(NOT_HERE[text].build())
+    with pytest.raises(NotApplicableError, match=r"\w+ \w+"):
+        edited((trace_set, graph_of(trace_set)), text)
+
+
+def with_nodes(trace_set: TraceSet, hardware: dict[str, Any] | None = None) -> TraceSet:
+    nodes = [{"node": node, "ranks": [2 * node, 2 * node + 1]} for node in range(2)]
+    return replace(trace_set, manifest={"nodes": nodes, "hardware": hardware or {}})
+
+
+def test_network_sets_the_bandwidth_of_what_crosses_nodes(run: Run) -> None:
+    """4 MB per rank, half of it to the other node over half of 40 GB/s: 100 us beyond the latency."""
+    trace_set = with_nodes(run[0])
+    graph = edited((trace_set, run[1]), "network=40")
+    assert transfers(run, graph, "all_to_all", "forward") == {KJT_NS + 100 * US}
+    # 8 MB all-reduced: 2 * 3/4 of it over the whole node
+    assert transfers(run, graph, "all_reduce", "backward") == {KJT_NS + 300 * US}
+
+
+def test_network_is_no_faster_than_the_links_inside_a_node(run: Run) -> None:
+    graph = edited((with_nodes(run[0]), run[1]), "network=100000")
+    inside_ns = 4_000_000 / 4 / (300 * 0.7)  # one quarter to the other GPU of the node, over an A100's NVLink
+    assert transfers(run, graph, "all_to_all", "forward") == {round(KJT_NS + inside_ns)}
+
+
+def test_network_changes_latency_by_the_table_when_both_networks_are_in_it(run: Run) -> None:
+    slow = edited((with_nodes(run[0]), run[1]), "network=ib_ndr")
+    fast = edited((with_nodes(run[0], {"network": "efa_p4d"}), run[1]), "network=ib_ndr")
+    (before,), (after,) = (transfers(run, graph, "all_to_all", "forward") for graph in (slow, fast))
+    assert before - after == 2 * 21 * US  # two peers on the other node, 25 us before and 4 us then
+
+
+# Reading -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("fp8", "there is no edit 'fp8'"),
+        ("", "there is no edit ''"),
+        ("qcomms", "incomplete"),
+        ("qcomms=", "incomplete"),
+        ("balance=2", "too much"),
+        ("qcomms=fp4", "one of fp16, bf16, fp8, int8"),
+        ("narrow=1", "above 1"),
+        ("narrow=65", "at most 64"),
+        ("narrow=nan", "above 1"),
+        ("batch=two", "value must be"),
+        ("overlap=optimizer", "one of sparse_data_dist, forward, backward"),
+        ("network=0", "above 0"),
+        ("network=-1", "above 0"),
+        ("network=carrier_pigeon", "value must be"),
+        ("no-straggler=a", "value must be"),
+    ],
+)
+def test_a_wrong_edit_is_a_usage_error(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as error:
+        parse_edit(text)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["inf", "nan"])
+def test_a_network_needs_a_finite_bandwidth(value: str) -> None:
+    with pytest.raises(UsageError):
+        parse_edit(f"network={value}")
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_every_edit_reads_what_it_writes(name: str) -> None:
+    example, _ = EDITS[name]
+    written = f"{name}={example}" if example else name
+    assert parse_edit(written).text == written
+    assert any(line.startswith(written) and line[28:].strip() for line in edit_lines())
+
+
+def test_straggler_ranks_are_a_set() -> None:
+    assert parse_edit("no-straggler=3+1+3").text == "no-straggler=1+3"

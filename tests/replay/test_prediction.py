@@ -1,0 +1,272 @@
+"""Predictions against truth: the job after the change is built, too, and its step time is known."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+import pytest
+
+from tests.builders import (
+    DEFAULT_COLLECTIVES,
+    GRADIENT_A2A,
+    MS,
+    POOLED_A2A,
+    US,
+    CollectiveSpec,
+    JobBuilder,
+    Late,
+)
+from tests.replay.jobs import load, predicted_ns, prepared, step_ns
+from tests.trace.recordings import call, recording, step
+from traceinsight.base.errors import UsageError
+from traceinsight.engine.whatif import what_if
+from traceinsight.replay.edits.registry import parse_edit
+from traceinsight.replay.predict import Bench
+from traceinsight.replay.prepared import MAX_RESIDUAL_SHARE, Unpredictable, prepare
+from traceinsight.replay.solve import replay
+from traceinsight.replay.stretch import Stretch, stretches
+from traceinsight.trace.activity import activities
+from traceinsight.trace.assemble import assemble
+
+DEFAULT = JobBuilder()
+WIDE = tuple(
+    replace(one, transfer_ns=3 * MS) if one in (POOLED_A2A, GRADIENT_A2A) else one
+    for one in DEFAULT_COLLECTIVES
+)
+LATENCY_NS = 30 * US  # the quickest all-to-all of the built job
+CODEC_NS = round(1.25 * 4_000_000 / (2039 * 0.7))
+HOST_BOUND = JobBuilder(host_op_ns=400 * US, pieces=20)
+
+JOBS: Mapping[str, JobBuilder] = {
+    "device-bound": DEFAULT,
+    "two ranks": replace(DEFAULT, world_size=2),
+    "many small kernels": replace(DEFAULT, pieces=40),
+    "host-bound": HOST_BOUND,
+    "late rank": replace(DEFAULT, late=(Late(2, 2 * MS),)),
+    "late in one step": replace(DEFAULT, late=(Late(1, 2 * MS, steps=(2,)),)),
+    "slow input": replace(DEFAULT, input_delay_ns={1: 5 * MS}),
+    "sync stall": replace(DEFAULT, sync_stall_ns=4 * US),
+    "jitter": replace(DEFAULT, jitter_ns=300 * US),
+    "slow step": replace(DEFAULT, slow_steps={2: 1.6}),
+    "wide exchange": replace(DEFAULT, collectives=WIDE),
+    "skewed clocks": replace(DEFAULT, clock_ahead_ns={0: 4 * MS, 3: -9 * MS}),
+    "no arguments": replace(DEFAULT, arguments=False),
+    "cpu": replace(DEFAULT, gpu=False),
+    "cpu late rank": replace(DEFAULT, gpu=False, late=(Late(2, 2 * MS),)),
+    "cpu jitter": replace(DEFAULT, gpu=False, jitter_ns=300 * US),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_unedited_replay_is_the_measured_step(name: str) -> None:
+    job = JOBS[name].build()
+    run = prepared(job)
+    for graph in run.graphs:
+        assert replay(graph) == pytest.approx(graph.nodes.measured_ns, abs=1)
+    assert run.step_ns == pytest.approx(step_ns(job), abs=1)
+    assert predicted_ns(job) == pytest.approx(step_ns(job), abs=1)
+    # The gap of 1 us before each kernel is what nothing explains.
+    assert run.residual.worst_share < 0.02
+
+
+def quantized(one: CollectiveSpec, share: float) -> CollectiveSpec:
+    """The same exchange with so much of its payload, and the codec on both sides."""
+    length = LATENCY_NS + (one.transfer_ns - LATENCY_NS) * share + 2 * CODEC_NS
+    return replace(one, transfer_ns=round(length))
+
+
+def exchanges(change: Callable[[CollectiveSpec], CollectiveSpec]) -> tuple[CollectiveSpec, ...]:
+    return (WIDE[0], change(WIDE[1]), change(WIDE[2]), WIDE[3])
+
+
+def quantized_job(share: float) -> JobBuilder:
+    return replace(DEFAULT, collectives=exchanges(lambda one: quantized(one, share)))
+
+
+def narrowed(one: CollectiveSpec) -> CollectiveSpec:
+    return replace(one, transfer_ns=LATENCY_NS + (one.transfer_ns - LATENCY_NS) // 2)
+
+
+def doubled(one: CollectiveSpec) -> CollectiveSpec:
+    return replace(one, transfer_ns=LATENCY_NS + 2 * (one.transfer_ns - LATENCY_NS))
+
+
+WIDE_JOB = replace(DEFAULT, collectives=WIDE)
+STALLED = replace(HOST_BOUND, sync_stall_ns=2 * MS)
+LATE_EARLY = (Late(2, 4 * MS, phases=("forward",)),)
+# edit -> (job before, job after)
+PAIRS: Mapping[str, tuple[str, JobBuilder, JobBuilder]] = {
+    "late everywhere": ("no-straggler=2", replace(DEFAULT, late=(Late(2, 2 * MS),)), DEFAULT),
+    "late in forward": ("no-straggler=2", replace(DEFAULT, late=LATE_EARLY), DEFAULT),
+    "two late ranks": ("no-straggler=1+2", replace(DEFAULT, late=(Late(1, MS), Late(2, 2 * MS))), DEFAULT),
+    "late input": ("no-straggler=1", replace(DEFAULT, input_delay_ns={1: 12 * MS}), DEFAULT),
+    "sync stall": ("no-host-stall", replace(DEFAULT, sync_stall_ns=4 * US), DEFAULT),
+    "loader": (
+        "no-input-wait",
+        replace(DEFAULT, loader_ns=8 * MS),
+        replace(DEFAULT, loader_ns=0),
+    ),
+    "loader of one rank": (
+        "no-input-wait",
+        replace(DEFAULT, input_delay_ns={3: 12 * MS}),
+        replace(DEFAULT, loader_ns=0),
+    ),
+    "fp8": (
+        "qcomms=fp8",
+        WIDE_JOB,
+        replace(DEFAULT, collectives=exchanges(lambda one: quantized(one, 1.06 / 4))),
+    ),
+    "bf16": (
+        "qcomms=bf16",
+        WIDE_JOB,
+        replace(DEFAULT, collectives=exchanges(lambda one: quantized(one, 1 / 2))),
+    ),
+    "narrow": ("narrow=2", WIDE_JOB, replace(DEFAULT, collectives=exchanges(narrowed))),
+    "batch": (
+        "batch=2",
+        WIDE_JOB,
+        replace(
+            DEFAULT,
+            collectives=exchanges(doubled),
+            forward_ns=(4 * MS, 4 * MS),
+            backward_ns=(6 * MS, 6 * MS),
+            copy_ns=40 * US,
+        ),
+    ),
+    "late rank over gloo": (
+        "no-straggler=2",
+        replace(DEFAULT, gpu=False, late=(Late(2, 2 * MS),)),
+        replace(DEFAULT, gpu=False),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_prediction_meets_the_job_that_was_built_with_the_change(name: str) -> None:
+    edit, before, after = PAIRS[name]
+    truth = step_ns(after.build())
+    assert predicted_ns(before.build(), [edit]) == pytest.approx(truth, rel=0.03)
+
+
+def test_the_pairs_that_matter_do_change_the_step() -> None:
+    """Otherwise a prediction of no change would pass."""
+    same = {name for name, (_, before, after) in PAIRS.items() if _ratio(before, after) < 1.05}
+    assert same <= {"sync stall"}
+
+
+def _ratio(before: JobBuilder, after: JobBuilder) -> float:
+    lengths = sorted((step_ns(before.build()), step_ns(after.build())))
+    return lengths[1] / lengths[0]
+
+
+EDITS = ("qcomms=fp8", "no-straggler=2", "narrow=2", "batch=2")
+
+
+def test_a_shifted_clock_changes_no_prediction() -> None:
+    job = replace(WIDE_JOB, late=(Late(2, 2 * MS),))
+    moved = replace(job, clock_ahead_ns={0: 10 * MS, 1: -10 * MS, 2: 3 * MS})
+    for edit in EDITS:
+        assert predicted_ns(moved.build(), [edit]) == pytest.approx(predicted_ns(job.build(), [edit]), abs=1)
+
+
+def test_which_rank_is_late_changes_no_prediction() -> None:
+    found = [
+        predicted_ns(replace(WIDE_JOB, late=(Late(rank, 2 * MS),)).build(), [f"no-straggler={rank}"])
+        for rank in (0, 3)
+    ]
+    assert found[0] == pytest.approx(found[1], abs=1)
+
+
+def test_gains_are_not_added() -> None:
+    """Edits apply one after another; what one has gained, the next cannot gain again."""
+    job = replace(WIDE_JOB, late=(Late(2, 2 * MS),)).build()
+    once = predicted_ns(job, ["no-straggler=2"])
+    assert predicted_ns(job, ["no-straggler=2", "qcomms=fp8"]) < once
+    assert predicted_ns(job, ["narrow=2", "narrow=2"]) == pytest.approx(
+        predicted_ns(job, ["narrow=4"]), rel=0.001
+    )
+
+
+def test_the_interval_holds_the_expected_step_and_grows_with_uncertainty() -> None:
+    bench = Bench(prepared(WIDE_JOB.build()))
+    none, some = bench.predict([]), bench.predict([parse_edit("qcomms=fp8")])
+    assert none.low_ns == none.expected_ns == none.high_ns
+    assert some.low_ns < some.expected_ns < some.high_ns < none.expected_ns
+
+
+# Stretches, and runs that are not predicted ----------------------------------------------------------------
+
+
+def test_a_dropped_step_splits_the_run_into_stretches() -> None:
+    job = replace(DEFAULT, steps=7, slow_steps={3: 4.0})
+    trace_set = load(job.build())
+    assert [one.steps for one in stretches(trace_set)] == [(10, 11, 12), (14, 15, 16)]
+    run = prepare(trace_set, activities(trace_set))
+    assert not isinstance(run, Unpredictable)
+    assert run.step_ns == pytest.approx(step_ns(DEFAULT.build()), rel=0.001)
+
+
+def test_a_stretch_asks_for_its_steps_on_every_rank() -> None:
+    trace_set = load(DEFAULT.build())
+    begin, end = Stretch((10, 11)).host_window_ns(trace_set.ranks[0])
+    assert end - begin == pytest.approx(2 * step_ns(DEFAULT.build()), rel=0.5)
+    with pytest.raises(ValueError, match="lacks a step"):
+        Stretch((10, 99)).host_window_ns(trace_set.ranks[0])
+
+
+def test_without_marked_steps_nothing_is_predicted() -> None:
+    trace_set = load(replace(DEFAULT, profiler_step=False).build())
+    answer = what_if(trace_set, ["narrow=2"])
+    assert not answer.replay.predicted
+    assert answer.replay.reason == "no marked step was captured on all ranks"
+    assert answer.edits == []
+
+
+def test_above_the_residual_limit_nothing_is_predicted() -> None:
+    """A synchronising call that outlasts the device by 3 ms: nothing in the trace says why."""
+    trace_set = load(replace(DEFAULT, sync_stall_ns=3 * MS).build())
+    found = prepare(trace_set, activities(trace_set))
+    assert isinstance(found, Unpredictable)
+    assert found.residual is not None
+    assert found.residual.share == pytest.approx(3 / 15.26, rel=0.02)
+    assert found.residual.share > MAX_RESIDUAL_SHARE
+    assert "limit 5%" in found.reason
+    assert what_if(trace_set, ["narrow=2"]).replay.residual_share == found.residual.share
+
+
+def test_a_device_that_was_not_recorded_is_not_predicted() -> None:
+    host = [step(at, at * MS, (at + 1) * MS) for at in range(3)]
+    calls = [call("cudaLaunchKernel", at * MS + 10, at * MS + 20, at + 1) for at in range(3)]
+    trace_set = assemble([recording(host, calls, backend="nccl", world_size=1)])
+    found = prepare(trace_set, activities(trace_set))
+    assert isinstance(found, Unpredictable)
+    assert found.reason == "the device of some ranks was not recorded"
+    assert found.residual is None
+
+
+def test_an_edit_that_means_nothing_is_reported_and_the_others_still_apply() -> None:
+    answer = what_if(load(WIDE_JOB.build()), ["balance", "narrow=2"])
+    assert [row.not_applicable is None for row in answer.edits] == [False, True]
+    assert answer.edits[1].speedup is not None
+    assert answer.edits[1].speedup.expected > 1
+
+
+def test_a_batch_says_what_it_gains_per_example() -> None:
+    answer = what_if(load(WIDE_JOB.build()), ["batch=2"])
+    (row,) = answer.edits
+    assert row.per_example_factor == 2
+    assert row.speedup is not None
+    assert row.speedup.expected < 1
+
+
+def test_a_wrong_edit_stops_everything() -> None:
+    with pytest.raises(UsageError):
+        what_if(load(DEFAULT.build()), ["narrow=2", "faster"])
+
+
+def test_lost_kernels_do_not_stop_the_replay() -> None:
+    trace_set = load(replace(DEFAULT, missing_kernels=frozenset({(1, 1, 2)})).build())
+    found = prepare(trace_set, activities(trace_set))
+    assert not isinstance(found, Unpredictable)
+    assert [graph.steps for graph in found.graphs] == [(10,), (12, 13)]  # one with a lost member is left out
+    for graph in found.graphs:
+        assert replay(graph) == pytest.approx(graph.nodes.measured_ns, abs=1)

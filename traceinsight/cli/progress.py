@@ -10,7 +10,7 @@ Progress = Callable[[int, int, str], None]
 
 
 @contextlib.contextmanager
-def reading_progress(*, quiet: bool) -> Iterator[Progress | None]:
+def reading_progress(*, quiet: bool, what: str = "Reading traces") -> Iterator[Progress | None]:
     """Yields what to call with (files done, files in all, current file), or None without a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
@@ -19,7 +19,7 @@ def reading_progress(*, quiet: bool) -> Iterator[Progress | None]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
     from rich.progress import Progress as Bar  # noqa: PLC0415
 
-    columns = (TextColumn("Reading traces"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("read", total=None)
 

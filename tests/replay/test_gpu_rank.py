@@ -96,6 +96,23 @@ def test_a_synchronisation_with_nothing_left_to_wait_for_takes_microseconds() ->
     assert found[0, "b"] == 20 * US + 5 * US + 18 * US + LATENCY
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("cudaStreamSynchronize", 404), ("cudaDeviceSynchronize", 846)]
+)
+def test_a_synchronisation_that_waited_for_nothing_waits_later_only_if_for_the_whole_device(
+    name: str, expected: int
+) -> None:
+    """`a` is long done when the call begins; which stream the call asked for, the trace does not say."""
+    run = one_rank(
+        work("a", 14 * US, 300 * US, 10 * US, 1),
+        call(name, 380 * US, 382 * US, 9),
+        work("b", 404 * US, 450 * US, 400 * US, 2, stream=20),
+    )
+    assert starts(*run)[0, "b"] == 404 * US
+    # `a` then ends at 799 us; the call returns 25 us later at most, the launch comes 18 us after that.
+    assert starts(*run, {"a": 785 * US})[0, "b"] == expected * US
+
+
 def test_an_allocator_that_frees_waits_for_the_device_without_saying_so() -> None:
     run = one_rank(
         work("a", 14 * US, 1500 * US, 10 * US, 1),

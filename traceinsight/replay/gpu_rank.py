@@ -228,7 +228,8 @@ class _Host:
     def add_syncs(self, draft: GraphDraft, device: _Device, nodes: Int64) -> None:
         """A synchronisation returns after the device work that it waited for.
 
-        That is the work launched before it that ended last before it returned.
+        That is the work launched before it that ended last before it returned. A quick call that found
+        that work done waited for nothing; what it asked for is unknown, unless it was the whole device.
         """
         trace = self._trace
         events = trace.recording.events
@@ -236,10 +237,16 @@ class _Host:
         launched_ns = np.where(launch == MISSING, np.iinfo(np.int64).min, events.start_ns[launch])
         ends_ns = events.end_ns[device.events]
         by_end = np.argsort(ends_ns, kind="stable")
+        named = trace.recording.named(self.what[self.closes], lambda name: "DeviceSynchronize" in name)
+        whole_device = set(np.flatnonzero(self.closes & np.isin(self.what, named)).tolist())
         for at in np.flatnonzero(self.closes).tolist():
             until = int(np.searchsorted(ends_ns[by_end], self.moments[at], side="right"))
             for candidate in by_end[max(0, until - _LOOK_BACK) : until][::-1].tolist():
                 if launched_ns[candidate] <= self.moments[at - 1]:
+                    begun = events.start_ns[self.what[at]]
+                    quick = 0 < self.moments[at] - begun <= QUICK_SYNC_NS
+                    if quick and ends_ns[candidate] <= begun and at not in whole_device:
+                        break
                     tail = self.moments[at] - ends_ns[candidate]
                     lag = float(min(tail, QUICK_SYNC_NS * 5))
                     draft.add_edges(

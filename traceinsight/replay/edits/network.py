@@ -166,6 +166,8 @@ class Overlap:
         if not waits.any():
             raise NotApplicableError(f"nothing waits for an all-to-all of {self.phase}")
         if self.phase == "sparse_data_dist":  # the counts, too, are there before the host asks for them
-            counts = (graph.edges.kind == EdgeKind.SYNC) & in_data_distribution(graph, facts)[graph.edges.target]
+            counts = (graph.edges.kind == EdgeKind.SYNC) & in_data_distribution(graph, facts)[
+                graph.edges.target
+            ]
             waits |= counts
         return graph.with_lags(np.where(waits, NEVER_NS, graph.edges.lag_ns))

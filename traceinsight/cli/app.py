@@ -11,7 +11,9 @@ import typer
 from traceinsight import __version__
 from traceinsight.cli.analyze import analyze
 from traceinsight.cli.dashboard import dashboard
+from traceinsight.cli.export import export
 from traceinsight.cli.rules import rules
+from traceinsight.cli.simulate import simulate
 from traceinsight.cli.whatif import whatif
 
 _Arguments = ParamSpec("_Arguments")
@@ -51,6 +53,8 @@ def _stoppable(command: Callable[_Arguments, None]) -> Callable[_Arguments, None
 app.command()(_stoppable(analyze))
 app.command()(_stoppable(whatif))
 app.command()(_stoppable(dashboard))
+app.command()(_stoppable(export))
+app.command()(_stoppable(simulate))
 app.command()(_stoppable(rules))
 
 

@@ -28,7 +28,12 @@ SETS = (
     "nanogpt_h100_8rank",
 )
 # (run before, edit, run after): both measured by the project's own training job.
-PAIRS = (("late_rank", "no-straggler=2", "healthy"),)
+PAIRS = (
+    ("late_rank", "no-straggler=2", "healthy"),
+    ("slow_input", "no-input-wait", "healthy"),
+    ("hot_partition", "no-straggler=3", "healthy"),
+    ("exposed_a2a_fp32", "qcomms=fp8", "exposed_a2a_fp8"),
+)
 
 HEAD = """# Accuracy of replay and prediction
 

@@ -1,5 +1,6 @@
 """Every page with every kind of input, in Streamlit's own test runner."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,10 +139,13 @@ def test_what_if_needs_traces(report_of: Any, open_app: Any) -> None:
     assert "A prediction replays the traces" in html_of(open_app(report_of("late_rank"), page="whatif"))
 
 
-def test_runs_and_folders_can_be_chosen(open_app: Any) -> None:
-    app = open_app(REPOSITORY / "sample_traces")
+def test_runs_and_folders_can_be_chosen(tmp_path: Path, open_app: Any) -> None:
+    root = tmp_path / "both"
+    for sample in ("healthy", "late_rank"):
+        shutil.copytree(REPOSITORY / "sample_traces" / sample, root / sample)
+    app = open_app(root)
     folders = app.selectbox(key="traces")
-    assert folders.options == ["all of sample_traces", "healthy", "late_rank"]
+    assert folders.options == ["all of both", "healthy", "late_rank"]
     assert app.selectbox(key="run").options == ["1", "2"]
     folders.select("healthy").run()
     assert link(app, "traces") == "healthy"

@@ -8,17 +8,16 @@ import streamlit as st
 
 from traceinsight.base.errors import TraceInsightError
 from traceinsight.diagnosis import Diagnosis
-from traceinsight.report import FORMATS, ReportOptions
+from traceinsight.report import ReportOptions
 from traceinsight.report.build import build
 
+from . import downloads
 from .context import Context, linked_choice, show
 from .source import Root, fingerprint, open_root
 from .store import Request, Store, read_report
 from .text import escape, name, paragraph
 from .theme import css, palette
 from .views import VIEWS
-
-_MIME = {"html": "text/html", "json": "application/json", "markdown": "text/markdown"}
 
 
 def main(arguments: list[str]) -> None:
@@ -38,8 +37,9 @@ def main(arguments: list[str]) -> None:
     view = VIEWS[_menu()]
     with heading:
         _header(diagnosis, large=view.key == "overview")
-    view.draw(Context(diagnosis, colors, traces))
-    _downloads(diagnosis)
+    context = Context(diagnosis, colors, traces)
+    view.draw(context)
+    downloads.draw(context)
 
 
 @st.cache_resource
@@ -125,18 +125,3 @@ def _menu() -> str:
     chosen = chosen or kept  # a second click on the open page deselects it
     st.query_params["page"] = chosen
     return chosen
-
-
-def _downloads(diagnosis: Diagnosis) -> None:
-    with st.sidebar:
-        st.caption("Take the report along")
-        for kind, mime in _MIME.items():
-            one = FORMATS[kind]
-            st.download_button(
-                f"{kind.upper() if kind != 'markdown' else 'Markdown'}",
-                data=lambda one=one: one.render(diagnosis, ReportOptions(all_ranks=True)),
-                file_name=f"traceinsight{one.suffixes[0]}",
-                mime=mime,
-                on_click="ignore",
-                width="stretch",
-            )

@@ -14,6 +14,7 @@ PUBLIC = {
     "traceinsight.api",
     "traceinsight.diagnosis",
     "traceinsight.diagnosis.prediction",
+    "traceinsight.export",
     "traceinsight.report",
     "traceinsight.report.build",  # the document that every report draws
     "traceinsight.report.document",

@@ -1,5 +1,7 @@
 """Every page with every kind of input, in Streamlit's own test runner."""
 
+import gzip
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -7,6 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import REPOSITORY
+from traceinsight import api
+
+from dashboard.downloads import perfetto  # isort: skip
 
 PAGES = ["overview", "ranks", "communication", "work", "whatif", "quality"]
 INPUTS = [
@@ -151,3 +156,19 @@ def test_runs_and_folders_can_be_chosen(tmp_path: Path, open_app: Any) -> None:
     assert link(app, "traces") == "healthy"
     assert "Healthy" in html_of(app)
     assert [one.value for one in app.exception] == []
+
+
+def buttons(app: Any) -> list[str]:
+    return [one.proto.label for one in app.get("download_button")]
+
+
+def test_a_trace_for_perfetto_is_offered_where_there_are_traces(report_of: Any, open_app: Any) -> None:
+    reports = ["HTML", "JSON", "Markdown"]
+    assert buttons(open_app(report_of("late_rank"))) == reports
+    assert buttons(open_app(REPOSITORY / "sample_traces" / "late_rank")) == [*reports, "Perfetto trace"]
+
+
+def test_the_trace_for_perfetto_holds_all_ranks() -> None:
+    loaded = api.load(REPOSITORY / "sample_traces" / "late_rank", workers=1)
+    document = json.loads(gzip.decompress(perfetto(loaded, api.diagnose(loaded))))
+    assert {0, 1, 2, 3} <= {event["pid"] for event in document["traceEvents"]}

@@ -1,0 +1,56 @@
+"""Taking a run along: reports, and the trace that Perfetto opens. Each is made when it is asked for."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from collections.abc import Callable
+
+import streamlit as st
+
+from traceinsight.api import Loaded
+from traceinsight.diagnosis import Diagnosis
+from traceinsight.export import write_chrome_trace
+from traceinsight.report import FORMATS, ReportOptions
+
+from .context import Context
+
+_REPORTS = {
+    "html": ("HTML", "text/html"),
+    "json": ("JSON", "application/json"),
+    "markdown": ("Markdown", "text/markdown"),
+}
+
+
+def draw(context: Context) -> None:
+    """Buttons in the sidebar; the trace only where there are traces."""
+    with st.sidebar:
+        st.caption("Take the report along")
+        for kind, (title, mime) in _REPORTS.items():
+            name = f"traceinsight{FORMATS[kind].suffixes[0]}"
+            _button(title, name, mime, _report(kind, context.diagnosis))
+        if context.traces is not None:
+            st.caption("All ranks in one trace, for ui.perfetto.dev")
+            traces = context.traces
+            _button(
+                "Perfetto trace",
+                "traceinsight.json.gz",
+                "application/gzip",
+                lambda: perfetto(traces(), context.diagnosis),
+            )
+
+
+def perfetto(loaded: Loaded, diagnosis: Diagnosis) -> bytes:
+    """The compressed trace."""
+    packed = io.BytesIO()
+    with gzip.open(packed, "wt", encoding="ascii") as sink:
+        write_chrome_trace(loaded.trace_set, diagnosis, sink)
+    return packed.getvalue()
+
+
+def _report(kind: str, diagnosis: Diagnosis) -> Callable[[], str]:
+    return lambda: FORMATS[kind].render(diagnosis, ReportOptions(all_ranks=True))
+
+
+def _button(title: str, name: str, mime: str, make: Callable[[], str | bytes]) -> None:
+    st.download_button(title, data=make, file_name=name, mime=mime, on_click="ignore", width="stretch")

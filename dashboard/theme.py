@@ -109,7 +109,7 @@ h3 {{ font-size: 1.3rem !important; }}
   margin: .4rem 0 .2rem !important; padding: 0 !important; }}
 .ti dt, .ti dd {{ padding: 0 !important; margin: 0 !important; }}
 .ti dt {{ color: {colors.muted}; font-weight: 600; font-size: .9rem; }}
-.ti ul {{ margin: 0; }}
+.ti ul {{ margin: 0 !important; padding-left: 1.2rem !important; }}
 @media (max-width: 40rem) {{
   .ti dl {{ grid-template-columns: minmax(0, 1fr); gap: 0; }} .ti dd {{ margin-bottom: .5rem !important; }}
   .ti dt:empty {{ display: none; }} .ti .tiles {{ grid-template-columns: repeat(2, minmax(0, 1fr)); }}

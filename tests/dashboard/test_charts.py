@@ -163,7 +163,7 @@ def test_a_colour_has_one_meaning(chart: str, colors: Any) -> None:
 
 def test_the_report_and_the_dashboard_share_their_colours() -> None:
     css = (REPOSITORY / "traceinsight" / "report" / "templates" / "report.css").read_text(encoding="utf-8")
-    light, dark = css.split("@media (prefers-color-scheme: dark)")[:2]
+    light, dark = css.split("@media screen and (prefers-color-scheme: dark)")[:2]
     for part, color in PARTS.items():
         assert f"--{part}: {color}" in light
         assert f"--{part}:" not in dark

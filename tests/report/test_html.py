@@ -167,7 +167,7 @@ def test_without_measurements_no_chart_and_no_tile_is_drawn() -> None:
 
 def test_light_and_dark_and_paper_are_provided_for() -> None:
     source = render("late_rank")
-    assert "@media (prefers-color-scheme: dark)" in source
+    assert "@media screen and (prefers-color-scheme: dark)" in source  # a dark page must not be printed
     assert "@media print" in source
     for part, _ in PARTS:
         assert f"--{part}: #" in source

@@ -109,12 +109,24 @@ def _input(fields: Fields, draw: random.Random) -> None:
 
 
 def _host_sync(fields: Fields, draw: random.Random) -> None:
-    fields["host"] |= {"sync_points": draw.randint(4, 20), "phase_us": draw.uniform(300, 1000)}
+    """Slow launches of short kernels: a host that is made to wait does not catch up again."""
+    fields["host"] |= {
+        "sync_points": draw.randint(8, 24),
+        "launch_us": draw.uniform(8, 14),
+        "phase_us": draw.uniform(300, 1000),
+    }
+    fields["dense"] |= {
+        "small_kernels": draw.randint(200, 500),
+        "parameters": 2_000_000,
+        "forward_gflop": draw.uniform(0.3, 1.5),
+    }
+    fields["batch_per_rank"] = 512
+    fields["cluster"] |= {"nodes": 1, "gpus_per_node": draw.choice((4, 8))}
 
 
 def _straggler(fields: Fields, draw: random.Random) -> None:
     ranks = fields["cluster"]["nodes"] * fields["cluster"]["gpus_per_node"]
-    late = {draw.choice(("compute_ms", "host_ms")): draw.uniform(0.2, 0.6) * _step_ms(fields) + 2}
+    late = {draw.choice(("compute_ms", "host_ms")): draw.uniform(0.4, 0.8) * _step_ms(fields) + 3}
     fields["stragglers"] = [{"rank": draw.randrange(ranks), **late}]
 
 
@@ -122,8 +134,9 @@ def _imbalance(fields: Fields, draw: random.Random) -> None:
     ranks = fields["cluster"]["nodes"] * fields["cluster"]["gpus_per_node"]
     count = 8 * ranks
     heavy = draw.randrange(ranks)
-    fields["tables"]["plain"] |= {"count": count, "dim": 128, "mean_ids": draw.uniform(15, 30)}
+    fields["tables"]["plain"] |= {"count": count, "dim": 256, "mean_ids": draw.uniform(20, 50)}
     # The heavy rank has three times as many of the equal tables as it should.
+    fields["cluster"]["gpu"] = draw.choice(("V100", "A100", "H100"))
     order = [heavy] * (3 * 8) + [rank for rank in range(ranks) if rank != heavy] * 8
     fields["placement"] = {"explicit": {f"plain_{at}": [order[at]] for at in range(count)}}
 
@@ -133,9 +146,14 @@ def _small_kernels(fields: Fields, draw: random.Random) -> None:
 
 
 def _serial(fields: Fields, draw: random.Random) -> None:
-    """Nothing of the next batch is prepared beside this one, and its ids are many."""
-    fields["tables"]["wide"] |= {"mean_ids": draw.uniform(60, 200)}
-    fields["dense"] |= {"parameters": 2_000_000, "forward_gflop": draw.uniform(0.5, 2)}
+    """Nothing of the next batch is prepared beside this one, its ids are many, and the network is slow."""
+    fields["tables"]["wide"] |= {"mean_ids": draw.uniform(60, 200), "dim": 64}
+    fields["cluster"] |= {
+        "nodes": 2,
+        "gpus_per_node": 2,
+        "network": draw.choice(("tcp_100g", "efa_p3dn", "efa_p4d")),
+    }
+    fields["dense"] |= {"parameters": 2_000_000}
 
 
 _HARDEN: Mapping[str, Callable[[Fields, random.Random], None]] = {

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from tests.builders import DEFAULT_COLLECTIVES, MS, POOLED_A2A, US, JobBuilder, Late
-from tests.replay.jobs import graph_of, load
+from tests.replay.jobs import assembled, graph_of, load, starts
+from tests.trace.recordings import kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
+from traceinsight.replay.solve import replay, step_length_ns
 from traceinsight.trace.trace_set import TraceSet
 
 DEFAULT = JobBuilder()
@@ -135,6 +137,48 @@ def test_fuse_shrinks_small_kernels_only() -> None:
     assert (before[changed] < 20 * US).all()
     assert (graph.nodes.duration_ns[changed] == before[changed] / 2).all()
     assert not (changed & (Facts(*many).family == "gemm")).any()
+
+
+SMALL = "void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<float> >"
+
+
+def small_kernels() -> Run:
+    """Nine launches 8 us apart, then one after 500 us of something else; the device is never behind."""
+    moments = [10 * US + 8 * US * at for at in range(9)]
+    moments.append(moments[-1] + 500 * US)
+    rows = [
+        launched(kernel(f"{SMALL}{at}", moment + 4 * US, moment + 7 * US, at + 1), moment)
+        for at, moment in enumerate(moments)
+    ]
+    return assembled(recording(step(0, 0, MS), rows, backend="nccl", world_size=1))
+
+
+def test_fuse_takes_launches_out_of_the_hosts_time_and_nothing_else() -> None:
+    run = small_kernels()
+    before, after = starts(*run), starts(run[0], edited(run, "fuse"))
+    kept = 1 / 4
+    assert before[0, f"{SMALL}8"] - before[0, f"{SMALL}0"] == 8 * 8 * US
+    assert after[0, f"{SMALL}8"] - after[0, f"{SMALL}0"] == pytest.approx(8 * 8 * US * kept)
+    # Of the long gap only the usual 8 us are the launch's.
+    assert after[0, f"{SMALL}9"] - after[0, f"{SMALL}8"] == pytest.approx(500 * US - 8 * US * (1 - kept))
+
+
+def test_overlap_lets_the_other_exchanges_pass_and_keeps_its_own_in_order() -> None:
+    slow = tuple(
+        replace(one, transfer_ns=2 * MS) if one.phase == "sparse_data_dist" else one
+        for one in DEFAULT_COLLECTIVES
+    )
+    trace_set = load(JobBuilder(collectives=slow).build())
+    late = trace_set, graph_of(trace_set)
+    graph = edited(late, "overlap=sparse_data_dist")
+    chosen = Facts(trace_set, graph).of_collectives(
+        NodeKind.TRANSFER, lambda one: one.phase == "sparse_data_dist"
+    )
+    moments = replay(graph)
+    own = [moments[chosen & (graph.nodes.rank == rank)] for rank in range(4)]
+    assert all((np.diff(one) >= 2 * MS).all() for one in own)
+    length = [step_length_ns([one], [replay(one)]) for one in (late[1], graph)]
+    assert length[0] - length[1] == pytest.approx(2 * MS, rel=0.02)
 
 
 NOT_HERE = {

@@ -77,6 +77,15 @@ def test_missing_sources_make_no_edge() -> None:
     assert len(draft.finish((0,)).edges.source) == 0
 
 
+def test_more_edges_bind_beside_the_old_ones() -> None:
+    graph = chain(0, 50, 200, lags=(5, 10), durations=(20, 70, 10))
+    more = graph.with_more_edges(EdgeKind.STREAM, np.array([0, 0]), np.array([1, 2]))
+    assert replay(more).tolist() == [0, 50, 200]
+    assert replay(more.with_durations(np.array([400.0, 1.0, 1.0]))).tolist() == [0, 430, 511]
+    freed = more.with_lags(np.where(more.edges.source == 1, -1e18, more.edges.lag_ns))
+    assert replay(freed)[2] == 20  # what it was only ordered behind by the new edge
+
+
 def two_steps(*moments: int) -> Graph:
     draft = GraphDraft(0)
     size = len(moments)

@@ -92,6 +92,22 @@ class Graph:
         """The same graph with other lags."""
         return replace(self, edges=replace(self.edges, lag_ns=lag_ns))
 
+    def with_more_edges(self, kind: EdgeKind, source: Int64, target: Int64) -> Graph:
+        """Let each target also wait for the end of its source, which must come before it."""
+        size, old = len(source), self.edges
+        columns: _Columns = {
+            "source": np.concatenate((old.source, source)),
+            "target": np.concatenate((old.target, target)),
+            "kind": np.concatenate((old.kind, np.full(size, int(kind), dtype=np.int8))),
+            "after_end": np.concatenate((old.after_end, np.ones(size, dtype=np.bool_))),
+            "lag_ns": np.concatenate((old.lag_ns, np.zeros(size))),
+            "unexplained_ns": np.concatenate((old.unexplained_ns, np.zeros(size))),
+        }
+        order = np.argsort(columns["target"], kind="stable")
+        columns = {name: column[order] for name, column in columns.items()}
+        first = np.searchsorted(columns["target"], np.arange(len(self.nodes.kind) + 1))
+        return replace(self, edges=Edges(**columns, first=first))
+
 
 @dataclass(slots=True)
 class GraphDraft:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceinsight.base.hardware import NETWORKS
 from traceinsight.replay.edits.edit import NotApplicableError
@@ -12,6 +13,7 @@ from traceinsight.replay.edits.host import NEVER_NS, in_data_distribution
 from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts, payload_bytes
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+from traceinsight.trace.recording import MISSING
 from traceinsight.trace.trace_set import MatchedCollective
 
 
@@ -143,8 +145,9 @@ KERNEL_FLOOR_NS = 3_000
 class Overlap:
     """``overlap=<phase>``: nothing on the device waits for this phase's exchanges inside the step.
 
-    Model: waits for the transfers of the phase are cut, as when a pipeline starts them a step earlier; the
-    exchanges themselves still take place and still follow each other. Assumes compute is not slowed by them.
+    Model: waits for the transfers of the phase are cut, as when a pipeline starts them a step earlier, and no
+    other exchange queues behind them; they still take place and still follow each other. Assumes compute is
+    not slowed by them.
     """
 
     phase: str
@@ -170,4 +173,35 @@ class Overlap:
                 graph.edges.target
             ]
             waits |= counts
-        return graph.with_lags(np.where(waits, NEVER_NS, graph.edges.lag_ns))
+        return _let_pass(graph.with_lags(np.where(waits, NEVER_NS, graph.edges.lag_ns)), transfers)
+
+
+def _let_pass(graph: Graph, passed: NDArray[np.bool_]) -> Graph:
+    """Let what follows these transfers on their stream follow what was before them, and them each other."""
+    nodes, edges = graph.nodes, graph.edges
+    stream = np.flatnonzero(edges.kind == EdgeKind.STREAM)
+    before = dict(zip(edges.target[stream].tolist(), edges.source[stream].tolist(), strict=True))
+    arrived = np.flatnonzero(nodes.kind == NodeKind.ARRIVAL)
+    keys = zip(nodes.rank[arrived].tolist(), nodes.collective[arrived].tolist(), strict=True)
+    arrival = dict(zip(keys, arrived.tolist(), strict=True))
+
+    def arrival_of(transfer: int) -> int:
+        return arrival[int(nodes.rank[transfer]), int(nodes.collective[transfer])]
+
+    lag = edges.lag_ns.copy()
+    pairs: list[tuple[int, int]] = []
+    last: dict[int, int] = {}  # rank -> its last transfer of this kind
+    for at in stream[passed[edges.source[stream]]].tolist():
+        target, source = int(edges.target[at]), int(edges.source[at])
+        lag[at] = NEVER_NS
+        while source != MISSING and passed[source]:
+            source = before.get(arrival_of(source), MISSING)
+        if source != MISSING:
+            pairs.append((source, target))
+    for transfer in np.flatnonzero(passed).tolist():
+        rank = int(nodes.rank[transfer])
+        if rank in last:
+            pairs.append((last[rank], arrival_of(transfer)))
+        last[rank] = transfer
+    more = np.array([pair for pair in pairs if pair[0] < pair[1]], dtype=np.int64).reshape(-1, 2)
+    return graph.with_lags(lag).with_more_edges(EdgeKind.STREAM, more[:, 0], more[:, 1])

@@ -46,6 +46,20 @@ def test_profiled_steps_by_number(step: int, profiled: bool) -> None:
     assert Schedule(wait=2, warmup=1, active=2, repeat=2, first_step=10).profiles(step) is profiled
 
 
+def test_there_is_no_profiler_outside_a_window(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alive = []
+    step = torch.profiler.profile.step
+
+    def counted(self: torch.profiler.profile) -> None:
+        alive.append(self.step_num)
+        step(self)
+
+    monkeypatch.setattr(torch.profiler.profile, "step", counted)
+    train(Capture(tmp_path, wait=3, warmup=1, active=2, repeat=2), steps=20)
+    # Steps 3 to 5 and 9 to 11 end inside a window; 6 to 8 and from 12 on nothing is asked of torch.
+    assert alive == [3, 4, 5, 9, 10, 11]
+
+
 def test_numbers_read_later_go_to_their_step(tmp_path: Path) -> None:
     with Capture(tmp_path, wait=0, warmup=1, active=1) as recording:
         for step in range(3):

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -83,10 +82,12 @@ class Capture:
         self._meter: TableMeter | None = None
         self._described: dict[str, object] = {}
         self._extra: dict[str, object] = {}
-        self._steps: dict[int, dict[str, object]] = {}
+        self._steps: dict[int, tuple[int, int | None]] = {}  # step -> (nanoseconds, examples)
+        self._numbers: dict[int, dict[str, float | None]] = {}  # step -> what was measured in it
         self._step = first_step
         self._windows = 0
         self._step_began_ns = 0
+        self._started = False
         self._profiler: Any = None
 
     @property
@@ -108,9 +109,8 @@ class Capture:
 
         A window that training cut short is written as far as it got.
         """
-        if self._profiler is not None:
-            self._attempt("stop the profiler", self._profiler.stop)
-        if self._described:  # else the folder could not be made
+        self._close_window()
+        if self._started:
             self._attempt("write run.json", self._write_manifest)
             self._attempt("tidy up", self._remove_joined_counts)
 
@@ -119,20 +119,17 @@ class Capture:
 
         Further numbers (``loss=...``) are kept per step; those of rank 0 end up in run.json.
         """
-        seconds = (time.perf_counter_ns() - self._step_began_ns) / 1e9
-        count = self._batch_per_rank if examples is None else examples
-        rate = None if count is None else round(count * self._place.world_size / seconds, 3)
-        row = self._steps.setdefault(self._step, {})
-        row.update({"step": self._step, "wall_ms": round(seconds * 1e3, 3), "examples_per_s": rate})
-        row.update(finite(measured))
+        duration_ns = time.perf_counter_ns() - self._step_began_ns
+        self._steps[self._step] = (duration_ns, self._batch_per_rank if examples is None else examples)
+        if measured:
+            self.measured(self._step, **measured)
         if len(self._steps) > KEPT_STEPS:
-            del self._steps[next(iter(self._steps))]
-        if self._meter is not None and self._meter.counting:
-            self._meter.steps += 1
+            oldest = next(iter(self._steps))
+            del self._steps[oldest]
+            self._numbers.pop(oldest, None)
         self._step += 1
-        if self._profiler is not None and not self._attempt("profile a step", self._profiler.step):
-            self._profiler = None  # half a transition leaves it in a state in which torch crashes
-        self._count_next_step()
+        if self._started:
+            self._advance()
         self._step_began_ns = time.perf_counter_ns()  # writing a trace belongs to no step
 
     def measured(self, step: int, **values: float | None) -> None:
@@ -141,7 +138,7 @@ class Capture:
         A step that is no longer kept is ignored; the step that is under way can be named too.
         """
         if step == self._step or step in self._steps:
-            self._steps.setdefault(step, {"step": step}).update(finite(values))
+            self._numbers.setdefault(step, {}).update(finite(values))
 
     def record(self, name: str, value: object) -> None:
         """Add ``name`` to run.json.
@@ -156,27 +153,46 @@ class Capture:
         if self._measure is not None:
             self._meter = TableMeter(self._measure)
             self._counts_file(self._place.rank).unlink(missing_ok=True)  # of an earlier run in this folder
-        if self._schedule.repeat > 1:
-            # Said before the second window: the events of the first are gone, which are in its file by then.
-            warnings.filterwarnings("ignore", "Warning: Profiler clears events", UserWarning)
+        self._started = True
+        self._advance()
+
+    def _advance(self) -> None:
+        """Do what the step that begins now wants of the profiler.
+
+        Outside a window there is none: a profiler that only counts steps costs as much per step as all the
+        rest here together.
+        """
+        if self._profiler is not None:
+            if self._meter is not None and self._meter.counting:
+                self._meter.steps += 1
+            if not self._attempt("profile a step", self._profiler.step):
+                self._profiler = None  # half a transition leaves it in a state in which torch crashes
+            elif self._schedule.closes(self._step):
+                self._close_window()
+        if self._schedule.opens(self._step):
+            self._attempt("start the profiler", self._open_window)
+        if self._meter is not None:
+            self._meter.counting = self._profiler is not None and self._schedule.profiles(self._step)
+
+    def _open_window(self) -> None:
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
         profiler = torch.profiler.profile(
             activities=activities,
-            schedule=self._schedule.for_profiler(),
+            schedule=self._schedule.for_profiler(self._step),
             on_trace_ready=self._on_trace_ready,
             record_shapes=True,  # sizes of collectives come from here
             with_stack=False,  # it makes every Python frame an event: larger files, slower steps
         )
-        profiler.step_num = self._schedule.first_step  # ProfilerStep#N is then step N of the training
+        profiler.step_num = self._step  # ProfilerStep#N is then step N of the training
         profiler.start()
         self._profiler = profiler
-        self._count_next_step()
 
-    def _count_next_step(self) -> None:
-        if self._meter is not None:
-            self._meter.counting = self._profiler is not None and self._schedule.profiles(self._step)
+    def _close_window(self) -> None:
+        profiler, self._profiler = self._profiler, None
+        if profiler is not None:
+            self._attempt("stop the profiler", profiler.stop)
 
     def _describe(self) -> dict[str, object]:
         return {
@@ -213,9 +229,15 @@ class Capture:
 
     def _write_manifest(self) -> None:
         if self._place.rank == 0:
-            steps = [self._steps[step] for step in sorted(self._steps) if "wall_ms" in self._steps[step]]
+            steps = [self._describe_step(step, *timed) for step, timed in self._steps.items()]
             content = {**self._extra, **self._described, "measured_tables": self._joined_counts()}
             write_json(self._folder / "run.json", {**content, "steps": steps})
+
+    def _describe_step(self, step: int, duration_ns: int, examples: int | None) -> dict[str, object]:
+        seconds = duration_ns / 1e9
+        rate = None if examples is None else round(examples * self._place.world_size / seconds, 3)
+        timed = {"step": step, "wall_ms": round(seconds * 1e3, 3), "examples_per_s": rate}
+        return {**timed, **self._numbers.get(step, {})}
 
     def _joined_counts(self) -> dict[str, object] | None:
         if self._meter is None:

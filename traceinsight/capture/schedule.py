@@ -19,19 +19,30 @@ class Schedule:
     repeat: int = 1
     first_step: int = 0
 
-    def for_profiler(self) -> Callable[[int], Any]:
-        """Return the schedule as torch's profiler wants it, for step numbers that start at ``first_step``."""
-        scheduled = torch.profiler.schedule(
-            wait=self.wait, warmup=self.warmup, active=self.active, repeat=self.repeat
-        )
+    def for_profiler(self, window_start: int) -> Callable[[int], Any]:
+        """Return one window as torch's profiler wants it, for step numbers that start at ``window_start``."""
+        scheduled = torch.profiler.schedule(wait=0, warmup=self.warmup, active=self.active, repeat=1)
         # The profiler asks for step 0 before it is told where to start.
-        return lambda step: scheduled(max(0, step - self.first_step))
+        return lambda step: scheduled(max(0, step - window_start))
+
+    def opens(self, step: int) -> bool:
+        """Whether the profiler is to be started for ``step``: the first one behind the waiting."""
+        window, position = self._place(step)
+        return 0 <= window < self.repeat and position == self.wait
+
+    def closes(self, step: int) -> bool:
+        """Whether ``step`` is the first one behind a window."""
+        window, position = self._place(step)
+        return window >= 1 and position == 0
 
     def profiles(self, step: int) -> bool:
         """Whether ``step`` ends up in a trace."""
-        length = self.wait + self.warmup + self.active
-        window, position = divmod(step - self.first_step, length)
+        window, position = self._place(step)
         return 0 <= window < self.repeat and position >= self.wait + self.warmup
+
+    def _place(self, step: int) -> tuple[int, int]:
+        """Return (number of the round of waiting, warming up and recording, position in it)."""
+        return divmod(step - self.first_step, self.wait + self.warmup + self.active)
 
     def describe(self) -> dict[str, int]:
         """Return the fields for ``run.json``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -15,6 +16,9 @@ GZIP_MAGIC = b"\x1f\x8b"
 ZIP_MAGIC = b"PK\x03\x04"
 UTF8_BOM = b"\xef\xbb\xbf"
 _INPUT_BYTES = 1 << 20
+_HEAD_BYTES = 4  # enough to tell the kind by; some file systems hand out less at a time
+_LEAST_INPUT_BYTES = 1 << 10
+_ZEROS = re.compile(rb"\0*+")
 
 
 class TextStream:
@@ -90,6 +94,8 @@ class TextStream:
 
     def _parts(self) -> Iterator[bytes]:
         head = self._read()
+        while 0 < len(head) < _HEAD_BYTES and (more := self._read()):
+            head += more
         if head.startswith(GZIP_MAGIC):
             yield from self._gunzip(head)
             return
@@ -97,30 +103,52 @@ class TextStream:
             yield head
             head = self._read()
 
-    def _gunzip(self, pending: bytes) -> Iterator[bytes]:
-        decoder = isal_zlib.decompressobj(wbits=31)
+    def _gunzip(self, data: bytes) -> Iterator[bytes]:
+        """Member after member, with zeros allowed between them.
+
+        At the end of a member the decoder hands back what it was given too much. So a member is fed in pieces
+        of a size that its predecessor suggests, doubled while it goes on: else a file of many tiny members
+        would be copied once per member.
+        """
+        at, piece = 0, _INPUT_BYTES
         while True:
-            try:
-                text = decoder.decompress(pending, _INPUT_BYTES)
-            except isal_zlib.error as error:  # type: ignore[misc]  # a variable in the stubs
-                self.damage = f"gzip data damaged near compressed byte {self._raw_bytes} ({error})"
+            decoder = isal_zlib.decompressobj(wbits=31)
+            taken = 0  # compressed bytes of this member
+            full = False  # whether the decoder may hold more text than it gave
+            while not decoder.eof:
+                if at == len(data) and not full:
+                    data, at = self._read(), 0
+                    if not data:
+                        self.damage = (
+                            self.damage or f"gzip stream cut off at compressed byte {self._raw_bytes}"
+                        )
+                        return
+                fed = data[at : at + piece]
+                try:
+                    text = decoder.decompress(fed, _INPUT_BYTES)
+                except isal_zlib.error as error:  # type: ignore[misc]  # a variable in the stubs
+                    where = self._raw_bytes - len(data) + at
+                    self.damage = f"gzip data damaged near compressed byte {where} ({error})"
+                    return
+                used = len(fed) - len(decoder.unconsumed_tail) - len(decoder.unused_data)
+                at, taken = at + used, taken + used
+                piece = min(2 * piece, _INPUT_BYTES)
+                full = len(text) == _INPUT_BYTES
+                if text:
+                    yield text
+            piece = min(max(2 * taken, _LEAST_INPUT_BYTES), _INPUT_BYTES)
+            data, at = self._next_member(data, at)
+            if not data:
                 return
-            if text:
-                yield text
-            if decoder.eof:
-                pending = decoder.unused_data.lstrip(b"\0") or self._read().lstrip(b"\0")
-                if not pending:
-                    return
-                if not pending.startswith(GZIP_MAGIC[: len(pending)]):
-                    self.damage = (
-                        f"data after the end of the gzip stream near compressed byte {self._raw_bytes}"
-                    )
-                    return
-                decoder = isal_zlib.decompressobj(wbits=31)
-                continue
-            pending = decoder.unconsumed_tail
-            if not pending and len(text) < _INPUT_BYTES:
-                pending = self._read()
-                if not pending:
-                    self.damage = self.damage or f"gzip stream cut off at compressed byte {self._raw_bytes}"
-                    return
+
+    def _next_member(self, data: bytes, at: int) -> tuple[bytes, int]:
+        """Where the next member begins, or no data: at the end, or when something else follows."""
+        while (at := _ZEROS.match(data, at).end()) == len(data):  # type: ignore[union-attr]  # always matches
+            data, at = self._read(), 0
+            if not data:
+                return b"", 0
+        if GZIP_MAGIC.startswith(data[at : at + len(GZIP_MAGIC)]):
+            return data, at
+        where = self._raw_bytes - len(data) + at
+        self.damage = f"data after the end of the gzip stream near compressed byte {where}"
+        return b"", 0

@@ -41,6 +41,7 @@ class EventReader:
         repaired: Events that could be read after a repair of their text.
         first_problem: Offset of the first problem in the decompressed text.
         hopeless: Whether reading was given up because this cannot be a trace.
+        surplus: Whether there were more event arrays than ``limits.max_arrays``; they were not read.
 
     """
 
@@ -52,6 +53,7 @@ class EventReader:
         self.repaired = 0
         self.first_problem: int | None = None
         self.hopeless = False
+        self.surplus = False
         self._limits = limits
         self._sink = sink
         self._events = 0
@@ -71,7 +73,7 @@ class EventReader:
                 started = self._start()
             if started:
                 self._advance(final=False)
-            if self.hopeless:
+            if self.hopeless or self.surplus:
                 return
         self._advance(final=True)
         self.closed = not self._inside
@@ -103,11 +105,15 @@ class EventReader:
 
     def _advance(self, final: bool) -> None:
         moving = True
-        while moving and not self.hopeless:
+        while moving and not (self.hopeless or self.surplus):
             moving = self._take_events(final) if self._inside else self._take_outside(final)
 
     def _take_outside(self, final: bool) -> bool:
         found = _ARRAY.search(self._buffer)
+        if found and self.arrays >= self._limits.max_arrays:
+            self.surplus = True
+            self._note_problem(found.start())
+            return False
         stop = found.end() if found else len(self._buffer) - (0 if final else _OVERLAP)
         if stop <= 0:
             return False

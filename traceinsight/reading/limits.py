@@ -22,7 +22,10 @@ class Limits:
         max_ratio: Highest text/compressed ratio accepted once ``ratio_from_bytes`` have come out. Real
             traces lie between 8 and 60; only constructed files get near deflate's limit of 1032.
         ratio_from_bytes: Below this size any ratio is harmless.
+        max_arrays: Most event arrays read from one file. A trace has one; each costs a copy of its block.
         max_zip_members: Most members of an archive that are looked at.
+        max_folders: Most folders that a folder named by the user is searched through.
+        max_manifest_bytes: Largest ``run.json`` that is read; that of 10,000 ranks has 2 MB.
 
     """
 
@@ -32,7 +35,10 @@ class Limits:
     max_text_bytes: int = 0
     max_ratio: float = 400.0
     ratio_from_bytes: int = 256 * MIB
+    max_arrays: int = 100
     max_zip_members: int = 10_000
+    max_folders: int = 100_000
+    max_manifest_bytes: int = 32 * MIB
 
     def text_budget(self) -> int:
         """``max_text_bytes``, or four times the memory that is free now.

@@ -80,13 +80,15 @@ def _read(source: Source, rank_regex: re.Pattern[str] | None, limits: Limits) ->
         return _without_events(source, reader, stream)
     table, clipped = _clip(table)
     notes = [
-        *_reading_notes(reader, stream, header),
+        *_reading_notes(reader, stream, header, limits),
         *_event_notes(table, clipped, unpaired),
     ]
     return FileOutcome(source, _recording(source, header, table, collector, notes, rank_regex))
 
 
 def _without_events(source: Source, reader: EventReader, stream: TextStream) -> FileOutcome:
+    if reader.surplus:
+        return _failed(source, "no-events", f"has {reader.arrays} lists of events and more, all empty.")
     if reader.arrays == 0 or (reader.hopeless and not reader.lost):
         if stream.damage:
             return _failed(source, "unreadable-file", f"holds no event: {stream.damage}.")
@@ -140,7 +142,7 @@ def _recording(
     )
 
 
-def _reading_notes(reader: EventReader, stream: TextStream, header: Header) -> list[DataNote]:
+def _reading_notes(reader: EventReader, stream: TextStream, header: Header, limits: Limits) -> list[DataNote]:
     notes = []
     where = (
         f"; the first problem is at byte {reader.first_problem} of the text"
@@ -156,13 +158,18 @@ def _reading_notes(reader: EventReader, stream: TextStream, header: Header) -> l
                 f"The file is cut off ({why}): events and metadata after it are missing.",
             )
         )
+    if reader.surplus:
+        message = (
+            f"The text holds more than {limits.max_arrays} lists of events{where}; the rest was not read."
+        )
+        notes.append(_note("error", "too-many-event-lists", message))
     if reader.lost:
         message = f"At least {reader.lost} events could not be read{where}."
         notes.append(_note("error", "lost-events", message, reader.lost))
     if reader.repaired:
         message = f"{reader.repaired} events were read after repairing their text{where}."
         notes.append(_note("warning", "repaired-events", message, reader.repaired))
-    if not header.complete and reader.closed and not stream.damage:
+    if not header.complete and reader.closed and not stream.damage and not reader.surplus:
         notes.append(
             _note("warning", "broken-header", "The text around the events is broken JSON; read key by key.")
         )

@@ -21,8 +21,13 @@ _BOUNDARY = re.compile(
     rb'(?:\}\s*+(?:,\s*+)?|,\s*+)(?=\{\s*+"(?:ph|name|cat|ts|dur|pid|tid|args|id|bp|s)"\s*+:)'
 )
 _TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
-_STRING_OR_WORD = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[A-Za-z+\-][\w/.+\-]*+', re.DOTALL)
+# A string that is not closed ends with the text: otherwise every quote in it would be searched to the end.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_STRING_OR_WORD = re.compile(_STRING.pattern + rb"|[\w+\-][\w/.+\-]*+", re.DOTALL)
 _NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_ODD_WORD = re.compile(  # anything but a number, true, false and null
+    rb"(?<![\w/.+\-])(?!(?:true|false|null|" + _NUMBER.pattern + rb")(?![\w/.+\-]))[\w+\-]"
+)
 _NAME_OPENS = re.compile(rb'"name"\s*+:\s*+"')
 _NAME_CLOSES = re.compile(rb'"\s*+,\s*+"(?:ph|cat|pid|tid|ts|dur|args|id|s|bp)"\s*+:')
 _INNER_QUOTE = re.compile(rb'(?<![{,:\[\s\\])"(?!\s*[:,}\]])')
@@ -49,6 +54,8 @@ class Salvaged:
         end: Offset behind the array's closing bracket, or None while it stays open.
         used: Offset up to which the text was dealt with.
         first_problem: Offset of the first event that did not decode as it stood.
+        helpful: The repair that worked last. A writer makes the same mistake again and again: tried first, it
+            spares the next event all attempts that did not help this one.
 
     """
 
@@ -58,6 +65,7 @@ class Salvaged:
     end: int | None = None
     used: int = 0
     first_problem: int | None = None
+    helpful: Callable[[bytes], bytes] | None = None
 
 
 def end_of_value(error: Exception, prefix_bytes: int) -> int | None:
@@ -77,7 +85,9 @@ def soothe(text: bytes) -> bytes:
         decoded = text.decode("utf-8", "surrogateescape")
         text = re.sub("[\udc80-\udcff]", "?", decoded).encode("utf-8")
     text = _BAD_ESCAPE.sub(b"/", text.translate(_CONTROL_TO_SPACE))
-    return _LONE_SURROGATE.sub(b"??????", _STRING_OR_WORD.sub(_quote_bare_word, text))
+    if _ODD_WORD.search(_STRING.sub(b"", text)):  # a call per word is ten times the cost of this look
+        text = _STRING_OR_WORD.sub(_quote_bare_word, text)
+    return _LONE_SURROGATE.sub(b"??????", text)
 
 
 def _quote_bare_word(found: re.Match[bytes]) -> bytes:
@@ -110,6 +120,11 @@ def _salvage_piece(text: bytes, starts: list[int], piece: int, final: bool, resu
     may_go_on = not final and piece + _MAX_JOINED_PIECES >= len(starts)  # behind the end of the text
     if may_go_on or result.lost > _MAX_FAILURES or text[start : start + 1] != b"{":
         repairs = _REPAIRS[:1]
+    elif result.helpful is not None:
+        taken = _read_with(bytes, text, starts, piece, result, most=1)
+        taken = taken or _read_with(result.helpful, text, starts, piece, result, most=1)
+        if taken:
+            return taken
     for repair in repairs:
         taken = _read_with(repair, text, starts, piece, result)
         if taken:
@@ -128,11 +143,16 @@ def _salvage_piece(text: bytes, starts: list[int], piece: int, final: bool, resu
 
 
 def _read_with(
-    repair: Callable[[bytes], bytes], text: bytes, starts: list[int], piece: int, result: Salvaged
+    repair: Callable[[bytes], bytes],
+    text: bytes,
+    starts: list[int],
+    piece: int,
+    result: Salvaged,
+    most: int = _MAX_JOINED_PIECES,
 ) -> int:
     """Decodes the piece, with the next few where it was split inside an event; returns how many."""
     start = starts[piece]
-    for after in range(piece + 1, min(piece + _MAX_JOINED_PIECES, len(starts)) + 1):
+    for after in range(piece + 1, min(piece + most, len(starts)) + 1):
         stop = starts[after] if after < len(starts) else len(text)
         if stop - start > _MAX_REPAIRED_BYTES and (after > piece + 1 or repair is not bytes):
             break
@@ -141,6 +161,7 @@ def _read_with(
             continue
         if repair is not bytes:
             result.repaired += 1
+            result.helpful = repair
             _remember_problem(result, start)
         _accept(outcome, start, stop, result)
         if result.end is None and after == len(starts) and outcome[2].strip(_SEPARATORS):

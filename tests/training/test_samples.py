@@ -112,7 +112,6 @@ def test_the_cost_found_in_a_sample_is_the_true_one(name: str, diagnose: Callabl
     assert found.findings[0].gain.step_ns.expected / 1e6 == pytest.approx(true_ms, rel=0.15)
 
 
-@pytest.mark.xfail(strict=True, reason="the wait inside All2All_Pooled_ReqBackward is taken for compute")
 def test_both_halves_of_the_exposed_exchange_are_found(diagnose: Callable[..., Any]) -> None:
     found = diagnose(SAMPLE_TRACES / "exposed_a2a_fp32")
     # Four ranks send 3/4 of 1,048,576 bytes each, forward and backward, over 400 Mbit/s = 50,000 bytes/ms:

@@ -21,7 +21,7 @@ from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import MISSING, EventKind, Int64
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
-_BLOCKED_OPERATOR = re.compile(r"^c10d::|_Wait$|^## .*wait\(\)|Awaitable|^\[output_dist_wait\]")
+_BLOCKED_OPERATOR = re.compile(r"^c10d::|_Wait$|_ReqBackward$|^## .*wait\(\)|Awaitable|^\[output_dist_wait\]")
 """Operators and annotations that block until a collective is done."""
 
 

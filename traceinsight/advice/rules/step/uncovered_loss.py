@@ -35,7 +35,7 @@ from traceinsight.advice.rule import (
     share_evidence,
 )
 from traceinsight.base.statistics import median
-from traceinsight.diagnosis import Finding, Partition
+from traceinsight.diagnosis import Finding
 
 MIN_SHARE = 0.05
 """Share of the step window; the same 5 % floor as for communication, so that findings compare."""
@@ -48,32 +48,43 @@ no one change mends."""
 @dataclass(frozen=True, slots=True)
 class _Loss:
     name: str
-    part: Callable[[Partition], int]
-    covered_ns: Callable[[Measurements], float]  # what other rules are about
+    per_rank_ns: Callable[[Measurements], dict[int, float]]
     floor: float
     title: str
     action: str
     risk: str
 
 
-def _all_to_all_ns(measurements: Measurements) -> float:
-    return sum(row.exposed_transfer_ns for row in measurements.communication if row.op == "all_to_all")
+def _other_transfer_ns(measurements: Measurements) -> dict[int, float]:
+    """What the all-to-alls leave of a rank's exposed transfer, at most what the other kinds add up to.
+
+    Kinds that run side by side count the same moment each, so neither number alone will do.
+    """
+    kinds = measurements.communication
+    exchanges = float(sum(row.exposed_transfer_ns for row in kinds if row.op == "all_to_all"))
+    others = float(sum(row.exposed_transfer_ns for row in kinds if row.op != "all_to_all"))
+    total = measurements.per_rank(lambda row: row.exposed_comm_transfer_ns)
+    return {rank: min(max(exposed - exchanges, 0.0), others) for rank, exposed in total.items()}
 
 
-def _straggler_ns(measurements: Measurements) -> float:
+def _wait_ns(measurements: Measurements) -> dict[int, float]:
     """With a straggler established, the rest of the waiting can be judged only once that is mended."""
-    return float("inf") if measurements.stragglers else 0.0
+    waits = measurements.per_rank(lambda row: row.exposed_comm_wait_ns)
+    return dict.fromkeys(waits, 0.0) if measurements.stragglers else waits
 
 
-def _nothing(_: Measurements) -> float:
-    return 0.0
+def _copy_ns(measurements: Measurements) -> dict[int, float]:
+    return measurements.per_rank(lambda row: row.exposed_copy_ns)
+
+
+def _dependency_ns(measurements: Measurements) -> dict[int, float]:
+    return measurements.per_rank(lambda row: row.idle_by_cause_ns.get("dependency", 0))
 
 
 _LOSSES = (
     _Loss(
         "exposed_transfer",
-        lambda row: row.exposed_comm_transfer_ns,
-        _all_to_all_ns,
+        _other_transfer_ns,
         MIN_SHARE,
         "Collectives other than all-to-all are exposed: {share} of the step is transfer with nothing "
         "computing",
@@ -83,8 +94,7 @@ _LOSSES = (
     ),
     _Loss(
         "diffuse_wait",
-        lambda row: row.exposed_comm_wait_ns,
-        _straggler_ns,
+        _wait_ns,
         MIN_WAIT_SHARE,
         "Ranks wait for one another, {share} of the step, and no rank is always the late one",
         "Look for work that differs from step to step: uneven batches (sequence length, pooling), data "
@@ -93,8 +103,7 @@ _LOSSES = (
     ),
     _Loss(
         "exposed_copy",
-        lambda row: row.exposed_copy_ns,
-        _nothing,
+        _copy_ns,
         MIN_SHARE,
         "Copies are exposed: {share} of the step copies with nothing computing",
         "Pin host memory (pin_memory=True), copy with non_blocking=True on a stream of its own one batch "
@@ -103,8 +112,7 @@ _LOSSES = (
     ),
     _Loss(
         "idle_dependency",
-        lambda row: row.idle_by_cause_ns.get("dependency", 0),
-        _nothing,
+        _dependency_ns,
         MIN_SHARE,
         "The devices idle behind other work: {share} of the step, launched work waits for something else",
         "Open the timeline there: work was queued and its stream waited for another stream, for a collective "
@@ -131,15 +139,11 @@ def judge(measurements: Measurements) -> Outcome:
 
 
 def _share(measurements: Measurements, loss: _Loss) -> float:
-    typical = median(list(measurements.per_rank(loss.part).values()))
-    return measurements.share(max(typical - loss.covered_ns(measurements), 0.0))
+    return measurements.share(median(list(loss.per_rank_ns(measurements).values())))
 
 
 def _finding(measurements: Measurements, loss: _Loss, share: float) -> Finding:
-    covered = loss.covered_ns(measurements)
-    per_rank = {
-        rank: max(duration - covered, 0.0) for rank, duration in measurements.per_rank(loss.part).items()
-    }
+    per_rank = loss.per_rank_ns(measurements)
     return Finding(
         rule=RULE.id,
         severity=severity_of(share),
@@ -147,9 +151,7 @@ def _finding(measurements: Measurements, loss: _Loss, share: float) -> Finding:
         title=loss.title.format(share=percent(share)),
         ranks=list(per_rank),
         evidence=[
-            share_evidence(
-                loss.name, share, "of the step window, median rank, without what other rules cover"
-            ),
+            share_evidence(loss.name, share, "of the step window, median rank"),
             *(
                 share_evidence(
                     loss.name,

@@ -132,6 +132,44 @@ def test_a_host_that_is_busy_that_long_without_freeing_does_not_wait_for_the_dev
     assert starts(*run, {"a": 486 * US})[0, "b"] == 1534 * US
 
 
+def long_launch(before: int) -> Any:
+    """So many launches 1 us apart while `old` keeps the device, then one whose call returns after `old`."""
+    rows = [
+        work(f"k{at}", (1000 + 10 * at) * US, (1010 + 10 * at) * US, at * US, at + 1) for at in range(before)
+    ]
+    end = (1010 + 10 * before) * US
+    return one_rank(
+        kernel("old", 0, 1000 * US, 9999),
+        *rows,
+        call("cudaLaunchKernel", before * US, 1002 * US, 7777),
+        kernel("last", end - 10 * US, end, 7777),
+        work("prompt", end + 104 * US, end + 110 * US, end + 100 * US, 8888),
+        end=20 * MS,
+    )
+
+
+def returned(run: Any, length: int) -> float:
+    """When the kernel after the long call starts, with another length of `old`."""
+    trace_set, graph = run
+    return starts(trace_set, graph, {"old": length})[0, "prompt"]
+
+
+def test_a_launch_into_a_full_queue_returns_when_the_device_has_taken_one() -> None:
+    run = long_launch(300)
+    measured = returned(run, 1000 * US)
+    assert measured == (1010 + 10 * 300) * US + 104 * US
+    _, graph = run
+    assert (graph.edges.kind == EdgeKind.QUEUE).sum() == 1
+    assert returned(run, 400 * US) == measured - 600 * US
+
+
+def test_a_long_launch_with_room_in_the_queue_is_the_hosts_own_time() -> None:
+    run = long_launch(100)
+    _, graph = run
+    assert not (graph.edges.kind == EdgeKind.QUEUE).any()
+    assert returned(run, 400 * US) == returned(run, 1000 * US)
+
+
 def test_an_odd_profiler_clock_may_put_work_before_its_launch() -> None:
     run = one_rank(work("a", 14 * US, 50 * US, 10 * US, 1), work("b", 190 * US, 250 * US, 200 * US, 2))
     assert starts(*run)[0, "b"] == 190 * US

@@ -190,10 +190,12 @@ class _Host:
         self.event_waits = named(runtime, lambda name: _WAITS_FOR_EVENT.search(name) is not None)
         begun = np.concatenate((self.launches, self.syncs))
         drains = _drains(trace, gpu, np.sort(events.start_ns[begun]), named(runtime, _allocates))
+        blocked = _blocked(trace, gpu, self.launches)
+        returns = np.concatenate((self.syncs, blocked))
         moments = np.concatenate(
-            (events.start_ns[begun], window, events.end_ns[self.syncs], events.start_ns[drains])
+            (events.start_ns[begun], window, events.end_ns[returns], events.start_ns[drains])
         )
-        what = np.concatenate((begun, [MISSING, MISSING], self.syncs, drains))
+        what = np.concatenate((begun, [MISSING, MISSING], returns, drains))
         closes = np.arange(len(moments)) >= len(begun) + len(window)
         order = np.lexsort((closes, moments))
         self.moments, self.what, self.closes = moments[order], what[order].astype(np.int64), closes[order]
@@ -239,6 +241,7 @@ class _Host:
         by_end = np.argsort(ends_ns, kind="stable")
         named = trace.recording.named(self.what[self.closes], lambda name: "DeviceSynchronize" in name)
         whole_device = set(np.flatnonzero(self.closes & np.isin(self.what, named)).tolist())
+        queued = set(np.flatnonzero(self.closes & np.isin(self.what, self.launches)).tolist())
         for at in np.flatnonzero(self.closes).tolist():
             until = int(np.searchsorted(ends_ns[by_end], self.moments[at], side="right"))
             for candidate in by_end[max(0, until - _LOOK_BACK) : until][::-1].tolist():
@@ -250,7 +253,7 @@ class _Host:
                     tail = self.moments[at] - ends_ns[candidate]
                     lag = float(min(tail, QUICK_SYNC_NS * 5))
                     draft.add_edges(
-                        EdgeKind.SYNC,
+                        EdgeKind.QUEUE if at in queued else EdgeKind.SYNC,
                         device.ends[candidate : candidate + 1],
                         nodes[at : at + 1],
                         lag,
@@ -281,6 +284,24 @@ def _drains(trace: RankTrace, gpu: Int64, moments: Int64, allocations: Int64) ->
     waited = (call_ns - gap_from >= LONG_GAP_NS) & (ended > gap_from) & (call_ns - ended <= LONG_GAP_NS)
     return allocations[waited]
 
+
+def _blocked(trace: RankTrace, gpu: Int64, launches: Int64) -> Int64:
+    """Launch calls that took long because the device's queue was full (about 1,000 launches with CUDA)."""
+    events = trace.recording.events
+    long = launches[events.dur_ns[launches] >= BLOCKED_LAUNCH_NS]
+    launch = trace.launch[gpu]
+    issued = np.sort(np.where(launch == MISSING, np.iinfo(np.int64).min, events.start_ns[launch]))
+    outstanding = np.searchsorted(issued, events.start_ns[long]) - np.searchsorted(
+        np.sort(events.end_ns[gpu]), events.end_ns[long]
+    )
+    return np.asarray(long[outstanding >= FULL_QUEUE], dtype=np.int64)
+
+
+BLOCKED_LAUNCH_NS = 50_000
+"""A launch takes some microseconds; one that takes this long waits for something."""
+
+FULL_QUEUE = 256
+"""With fewer launches outstanding than this, a long launch call has another reason than a full queue."""
 
 LONG_GAP_NS = 1_000_000
 """A host that launches nothing for this long is busy elsewhere or waits."""

@@ -39,6 +39,7 @@ class EdgeKind(IntEnum):
     DEPENDENCY = 4  # across streams of one device
     MEETING = 5  # across ranks
     SYNC = 6  # the host waits for the device
+    QUEUE = 7  # a launch waits until the device's queue has room
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ $(DEV): $(CORE)
 # pip reports that torchrec misses fbgemm-gpu; requirements-cpu-nodeps.txt says why that is right here.
 $(STACK): $(CORE) training/requirements-cpu.txt training/requirements-cpu-nodeps.txt
 	@echo "==> installing PyTorch, FBGEMM and TorchRec for CPU (about 250 MB the first time)"
-	@$(PIP) --requirement training/requirements-cpu.txt
+	@$(PIP) --requirement training/requirements-cpu.txt || { echo "error: if pip did not find PyTorch's CPU build, \
+	name the index that holds it (PyTorch's page 'Start Locally' does, for CPU) in PIP_EXTRA_INDEX_URL or PIP_FIND_LINKS" >&2; exit 1; }
 	@$(PIP) --no-deps --requirement training/requirements-cpu-nodeps.txt
 	@touch $@
 

@@ -13,9 +13,10 @@ from traceinsight.base.errors import UnreadableInputError
 from traceinsight.reading.limits import Limits
 
 GZIP_MAGIC = b"\x1f\x8b"
-ZIP_MAGIC = b"PK\x03\x04"
+ZIP_MAGICS = (b"PK\x03\x04", b"PK\x05\x06")  # the first file in it; the end of an archive without one
 UTF8_BOM = b"\xef\xbb\xbf"
 _INPUT_BYTES = 1 << 20
+_KEPT_HEAD_BYTES = 512
 _HEAD_BYTES = 4  # enough to tell the kind by; some file systems hand out less at a time
 _LEAST_INPUT_BYTES = 1 << 10
 _ZEROS = re.compile(rb"\0*+")
@@ -27,12 +28,16 @@ class TextStream:
     Attributes:
         damage: Why the text ended before the file was whole, or None.
         text_bytes: Decompressed bytes handed out so far.
+        head: The first bytes of the text, enough to tell what else it may be.
+        gzipped: Whether the text was packed with gzip.
 
     """
 
     def __init__(self, raw: BinaryIO, name: str, limits: Limits, compressed_size: int | None = None) -> None:
         self.damage: str | None = None
         self.text_bytes = 0
+        self.head = b""
+        self.gzipped = False
         self._raw = raw
         self._name = name
         self._limits = limits
@@ -57,6 +62,8 @@ class TextStream:
         first = True
         for part in self._parts():
             text = part.removeprefix(UTF8_BOM) if first else part
+            if first:
+                self.head = text[:_KEPT_HEAD_BYTES]
             first = False
             self.text_bytes += len(text)
             if self.text_bytes > budget:
@@ -97,6 +104,7 @@ class TextStream:
         while 0 < len(head) < _HEAD_BYTES and (more := self._read()):
             head += more
         if head.startswith(GZIP_MAGIC):
+            self.gzipped = True
             yield from self._gunzip(head)
             return
         while head:

@@ -25,7 +25,7 @@ class Limits:
         max_arrays: Most event arrays read from one file. A trace has one; each costs a copy of its block.
         max_zip_members: Most members of an archive that are looked at.
         max_folders: Most folders that a folder named by the user is searched through.
-        max_manifest_bytes: Largest ``run.json`` that is read; that of 10,000 ranks has 2 MB.
+        max_manifest_bytes: Largest ``run.json`` that is read; decoded, it may take fifty times as much.
 
     """
 
@@ -38,7 +38,7 @@ class Limits:
     max_arrays: int = 100
     max_zip_members: int = 10_000
     max_folders: int = 100_000
-    max_manifest_bytes: int = 32 * MIB
+    max_manifest_bytes: int = 8 * MIB
 
     def text_budget(self) -> int:
         """``max_text_bytes``, or four times the memory that is free now.

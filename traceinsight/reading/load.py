@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from traceinsight.base.errors import UnreadableInputError, UsageError
 from traceinsight.base.notes import DataNote
 from traceinsight.reading.manifest import find_manifest
 from traceinsight.reading.parallel import read_all
+from traceinsight.reading.rank_pattern import check_pattern, ranks_by_pattern
 from traceinsight.reading.read_file import FileOutcome
 from traceinsight.reading.result import LoadResult
 from traceinsight.reading.runs import (
@@ -46,18 +46,21 @@ def load(
         progress: Called as ``progress(files_done, files_total, current_file)``.
 
     Raises:
-        UsageError: A path that matches nothing, a bad pattern, no such run.
+        UsageError: A path that matches nothing, a bad or endless pattern, no such run.
         UnreadableInputError: Nothing in the input could be read as a trace.
 
     """
-    _check_pattern(rank_regex)
+    if rank_regex is not None:
+        check_pattern(rank_regex)
     if workers is not None and workers < 1:
         raise UsageError(f"workers must be 1 or more, not {workers}.")
     sources = find_sources(paths)
     wanted = [
         source for source in sources if not source.name.endswith(f"/{MANIFEST_NAME}") or source.explicit
     ]
-    outcomes = read_all(wanted, rank_regex, workers, progress)
+    names = [source.name for source in wanted]
+    ranks = [None] * len(names) if rank_regex is None else ranks_by_pattern(rank_regex, names)
+    outcomes = read_all(wanted, ranks, workers, progress)
     notes = [note for outcome in outcomes for note in outcome.notes]
     files = [candidate(found.recording, found.source.directory) for found in outcomes if found.recording]
     if not files:
@@ -75,20 +78,6 @@ def load(
         skipped=(*notes, *manifest_notes),
         manifest=manifest,
     )
-
-
-def _check_pattern(rank_regex: str | None) -> None:
-    if rank_regex is None:
-        return
-    try:
-        groups = re.compile(rank_regex).groups
-    except re.error as error:
-        raise UsageError(f"{rank_regex!r} is no regular expression ({error}).") from error
-    if groups != 1:
-        raise UsageError(
-            f"{rank_regex!r} has {groups} groups.",
-            what_to_do=r"Give it exactly one, around the rank: rank(\d+).",
-        )
 
 
 def _chosen(run: int | None, count: int) -> int:

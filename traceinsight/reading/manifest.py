@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from traceinsight.base.notes import DataNote
-from traceinsight.reading.sources import MANIFEST_NAME, open_binary
-
-_MAX_MANIFEST_BYTES = 256 << 20
+from traceinsight.reading.limits import LIMITS
+from traceinsight.reading.opening import open_binary
+from traceinsight.reading.sources import MANIFEST_NAME
 
 
 def find_manifest(directories: Iterable[str]) -> tuple[dict[str, object] | None, list[DataNote]]:
@@ -24,8 +24,7 @@ def find_manifest(directories: Iterable[str]) -> tuple[dict[str, object] | None,
     for directory in folders:
         path = f"{directory}/{MANIFEST_NAME}" if directory else MANIFEST_NAME
         try:
-            with open_binary(path) as raw:
-                fields = msgspec.json.decode(raw.read(_MAX_MANIFEST_BYTES))
+            fields = msgspec.json.decode(_bounded(path))
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             continue
         except Exception as error:  # whatever a remote file system raises, a manifest must not end the load
@@ -35,3 +34,11 @@ def find_manifest(directories: Iterable[str]) -> tuple[dict[str, object] | None,
         if isinstance(fields, dict) and "traceEvents" not in fields:
             return fields, notes
     return None, notes
+
+
+def _bounded(path: str) -> bytes:
+    with open_binary(path) as raw:
+        text: bytes = raw.read(LIMITS.max_manifest_bytes + 1)
+    if len(text) > LIMITS.max_manifest_bytes:
+        raise ValueError(f"larger than {LIMITS.max_manifest_bytes >> 20} MiB")
+    return text

@@ -18,6 +18,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from traceinsight.base.notes import DataNote
+from traceinsight.reading.archives import Archives
 from traceinsight.reading.limits import MIB
 from traceinsight.reading.read_file import FileOutcome, read_file
 from traceinsight.reading.sources import Source
@@ -37,9 +38,12 @@ Progress = Callable[[int, int, str], None]
 
 
 def read_all(
-    sources: Sequence[Source], rank_regex: str | None, workers: int | None, progress: Progress | None
+    sources: Sequence[Source],
+    ranks: Sequence[int | None],
+    workers: int | None,
+    progress: Progress | None,
 ) -> list[FileOutcome]:
-    """Reads all sources; the answers are in the order of the sources."""
+    """Reads all sources; ``ranks`` and the answers are in their order. A rank that is None is to be found."""
     apart = _worth_a_process(sources) if workers != 1 else []
     outcomes: dict[int, FileOutcome] = {}
 
@@ -49,12 +53,12 @@ def read_all(
             progress(len(outcomes), len(sources), sources[index].name)
 
     count = min(workers or _processors(), len(apart))
-    with ThreadPoolExecutor(max(count, 1)) as pool:
+    with ThreadPoolExecutor(max(count, 1)) as pool, Archives() as archives:
         running: dict[Future[FileOutcome], int] = {
-            pool.submit(_read_apart, sources[index], rank_regex): index for index in apart
+            pool.submit(_read_apart, sources[index], ranks[index]): index for index in apart
         }
         for index in sorted(set(range(len(sources))) - set(apart)):
-            finish(index, read_file(sources[index], rank_regex))
+            finish(index, read_file(sources[index], ranks[index], archives=archives))
         for future in as_completed(running):
             finish(running[future], future.result())
     return [outcomes[index] for index in range(len(sources))]
@@ -79,14 +83,14 @@ def _worth_a_process(sources: Sequence[Source]) -> list[int]:
     return sorted(large, key=lambda index: -sources[index].size)
 
 
-def _read_apart(source: Source, rank_regex: str | None) -> FileOutcome:
-    job = pickle.dumps((source, rank_regex), protocol=5)
+def _read_apart(source: Source, rank: int | None) -> FileOutcome:
+    job = pickle.dumps((source, rank), protocol=5)
     search_path = [str(Path(entry).absolute()) for entry in sys.path]
     command = [sys.executable, "-c", _START, json.dumps(search_path)]
     try:
         child = subprocess.run(command, input=job, capture_output=True, check=False)
     except (OSError, ValueError):
-        return read_file(source, rank_regex)
+        return read_file(source, rank)
     if child.returncode < 0:
         message = (
             f"{source.name} was not read: its process was ended by signal {-child.returncode}, "
@@ -96,7 +100,7 @@ def _read_apart(source: Source, rank_regex: str | None) -> FileOutcome:
     try:
         outcome: FileOutcome = pickle.loads(child.stdout)
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError):
-        return read_file(source, rank_regex)  # the child could not even start
+        return read_file(source, rank)  # the child could not even start
     return replace(outcome, recording=_read_only(outcome.recording) if outcome.recording else None)
 
 

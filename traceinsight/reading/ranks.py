@@ -19,13 +19,11 @@ def find_rank(
     header: Header,
     comm_ranks: Iterable[tuple[int, CommArgs]],
     file_name: str,
-    rank_regex: re.Pattern[str] | None,
+    given: int | None,
 ) -> tuple[int | None, str]:
     """The rank and its source: the user's pattern, ``distributedInfo``, collective arguments or file name."""
-    if rank_regex is not None:
-        found = rank_regex.search(file_name)
-        if found and found[1] and re.fullmatch(r"\d{1,9}", found[1]):
-            return int(found[1]), "rank-regex"
+    if given is not None:
+        return given, "rank-regex"
     if header.rank is not None:
         return header.rank, "distributedInfo"
     from_arguments = _rank_from_arguments(comm_ranks)

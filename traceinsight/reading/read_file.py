@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-import re
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from traceinsight.base.errors import UnreadableInputError
 from traceinsight.base.notes import DataNote, Severity
+from traceinsight.reading.archives import Archives, fault_of, is_zip, packed_with
 from traceinsight.reading.bytestream import TextStream
 from traceinsight.reading.columns import Collector
 from traceinsight.reading.events import EventReader
@@ -33,14 +34,28 @@ class FileOutcome:
     notes: tuple[DataNote, ...] = ()
 
 
-def read_file(source: Source, rank_regex: str | None = None, limits: Limits = LIMITS) -> FileOutcome:
-    """Never raises for what is in the file."""
+def read_file(
+    source: Source,
+    given_rank: int | None = None,
+    limits: Limits = LIMITS,
+    archives: Archives | None = None,
+) -> FileOutcome:
+    """Never raises for what is in the file.
+
+    Args:
+        source: What to read.
+        given_rank: The rank, where the user told it; it wins over what the file says.
+        limits: What the file may cost.
+        archives: Shared by the calls for many members of one archive.
+
+    """
     try:
         # Decoding makes millions of short-lived objects without cycles; the collector would only scan them.
         was_enabled = gc.isenabled()
         gc.disable()
         try:
-            return _read(source, re.compile(rank_regex) if rank_regex else None, limits)
+            with nullcontext(archives) if archives is not None else Archives() as opened:
+                return _read(source, given_rank, limits, opened)
         finally:
             if was_enabled:
                 gc.enable()
@@ -62,10 +77,10 @@ def _failed(source: Source, code: str, message: str, severity: Severity = "error
     )
 
 
-def _read(source: Source, rank_regex: re.Pattern[str] | None, limits: Limits) -> FileOutcome:
+def _read(source: Source, given_rank: int | None, limits: Limits, archives: Archives) -> FileOutcome:
     collector = Collector()
     reader = EventReader(limits, collector.take)
-    with source.open() as (raw, packed_size):
+    with source.open(archives) as (raw, packed_size):
         stream = TextStream(raw, source.name, limits, packed_size)
         reader.read(stream.blocks())
     if stream.text_bytes == 0:
@@ -83,7 +98,7 @@ def _read(source: Source, rank_regex: re.Pattern[str] | None, limits: Limits) ->
         *_reading_notes(reader, stream, header, limits),
         *_event_notes(table, clipped, unpaired),
     ]
-    return FileOutcome(source, _recording(source, header, table, collector, notes, rank_regex))
+    return FileOutcome(source, _recording(source, header, table, collector, notes, given_rank))
 
 
 def _without_events(source: Source, reader: EventReader, stream: TextStream) -> FileOutcome:
@@ -92,6 +107,9 @@ def _without_events(source: Source, reader: EventReader, stream: TextStream) -> 
     if reader.arrays == 0 or (reader.hopeless and not reader.lost):
         if stream.damage:
             return _failed(source, "unreadable-file", f"holds no event: {stream.damage}.")
+        packed = _packed(source, stream)
+        if packed is not None:
+            return packed
         return _failed(
             source, "not-a-trace", "is no profiler trace (no trace events in it); skipped.", "info"
         )
@@ -102,6 +120,25 @@ def _without_events(source: Source, reader: EventReader, stream: TextStream) -> 
     )
     lost = f" {reader.lost} events were unreadable;" if reader.lost else ""
     return _failed(source, "no-events", f"holds no duration events;{lost}{where} nothing to analyse in it.")
+
+
+def _packed(source: Source, stream: TextStream) -> FileOutcome | None:
+    """What to say of an archive or a packed file that could not be looked into."""
+    tool = packed_with(stream.head)
+    if tool is not None:
+        again = "once more, " if stream.gzipped else ""
+        return _failed(source, "unreadable-file", f"is packed {again}with {tool}; unpack it first.")
+    if not is_zip(stream.head):
+        return None
+    if source.member or stream.gzipped or source.is_pipe:
+        outer = "inside an archive" if source.member else "in gzip" if stream.gzipped else "from a pipe"
+        return _failed(source, "unreadable-file", f"is a zip archive {outer}; unpack it first.")
+    fault = fault_of(source.path)
+    if fault is None:
+        return _failed(source, "not-a-trace", "is a zip archive without a trace in it; skipped.", "info")
+    return _failed(
+        source, "unreadable-file", f"is a damaged zip archive ({fault.rstrip('.')}). Copy it again."
+    )
 
 
 def _clip(table: Table) -> tuple[Table, int]:
@@ -121,9 +158,9 @@ def _recording(
     table: Table,
     collector: Collector,
     notes: list[DataNote],
-    rank_regex: re.Pattern[str] | None,
+    given_rank: int | None,
 ) -> Recording:
-    rank, rank_source = find_rank(header, collector.comm_rank, source.name, rank_regex)
+    rank, rank_source = find_rank(header, collector.comm_rank, source.name, given_rank)
     return Recording(
         file=source.name,
         rank=rank,

@@ -9,15 +9,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from traceinsight.base.errors import UnreadableInputError, UsageError
-from traceinsight.reading.bytestream import ZIP_MAGIC
+from traceinsight.reading.archives import Archives, is_zip
 from traceinsight.reading.limits import LIMITS
+from traceinsight.reading.opening import is_url, odd_kind, open_binary, pipe_descriptor
 
 _TRACE_NAME = re.compile(r"\.(?:json|gz|zip|pftrace)$|\.json\.", re.IGNORECASE)
 _GLOB = re.compile(r"[*?\[]")
-_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+::?//|^[A-Za-z][A-Za-z0-9+.-]+://|::")
+_FILE_URL = re.compile(r"(?:file|local)://(?=/)")
+_KERNEL_FOLDERS = ("/proc", "/sys")
+# A bad table, an unknown method, a missing password, a name that is not there.
+_ZIP_ERRORS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError)
 MANIFEST_NAME = "run.json"
 
 
@@ -53,31 +57,26 @@ class Source:
         """The folder it lies in; an archive counts as a folder."""
         return self.name.replace("!", "/").replace(os.sep, "/").rpartition("/")[0]
 
+    @property
+    def is_pipe(self) -> bool:
+        """Whether it can be read once only, from the start to the end."""
+        return pipe_descriptor(self.path) is not None
+
     @contextmanager
-    def open(self) -> Iterator[tuple[BinaryIO, int | None]]:
+    def open(self, archives: Archives) -> Iterator[tuple[BinaryIO, int | None]]:
         """The raw bytes, and the packed size when they come out of an archive."""
-        with open_binary(self.path) as raw:
-            if not self.member:
+        if not self.member:
+            with open_binary(self.path) as raw:
                 yield raw, None
-                return
-            with zipfile.ZipFile(raw) as archive:
-                info = archive.getinfo(self.member)
-                with archive.open(info) as packed:
-                    yield cast(BinaryIO, packed), info.compress_size
-
-
-def is_url(path: str) -> bool:
-    """Whether ``path`` is an fsspec URL such as ``s3://bucket/key``."""
-    return _URL.match(path) is not None
-
-
-def open_binary(path: str) -> Any:
-    """Opens a local path or fsspec URL."""
-    if not is_url(path):
-        return Path(path).open("rb")
-    import fsspec  # noqa: PLC0415  only URLs need it, and it is slow to import
-
-    return fsspec.open(path, "rb", compression=None)
+            return
+        try:
+            archive = archives.open(self.path)
+            info = archive.getinfo(self.member)
+            packed = archive.open(info)
+        except _ZIP_ERRORS as error:
+            raise UnreadableInputError(f"cannot be unpacked ({error}).") from error
+        with packed:
+            yield cast(BinaryIO, packed), info.compress_size
 
 
 def find_sources(paths: str | Path | Sequence[str | Path]) -> list[Source]:
@@ -93,7 +92,9 @@ def find_sources(paths: str | Path | Sequence[str | Path]) -> list[Source]:
         raise UsageError("No trace was named.", what_to_do="Name a trace file, a folder, or a pattern.")
     sources: dict[str, Source] = {}
     for entry in named:
-        path = str(entry)
+        path = _FILE_URL.sub("", str(entry), count=1) if _FILE_URL.match(str(entry)) else str(entry)
+        if not path:
+            raise UsageError("An empty path was named.", what_to_do="Is a shell variable unset?")
         found = _expand_url(path) if is_url(path) else _expand_local(path)
         for source in found:
             for part in _members(source):
@@ -125,6 +126,7 @@ def _expand_local(path: str) -> list[Source]:
             )
         return found
     if os.path.exists(expanded):  # noqa: PTH110
+        _check_kind(expanded)
         return [Source(expanded, size=_size(expanded), explicit=True)]
     matches = _glob_local(expanded) if _GLOB.search(expanded) else []
     if not matches:
@@ -142,23 +144,49 @@ def _glob_local(pattern: str) -> list[str]:
     return [
         match
         for match in glob.glob(pattern, recursive=True)  # noqa: PTH207
-        if not os.path.isdir(match) or any(_walk(match))  # noqa: PTH112
+        if os.path.isfile(match) or (os.path.isdir(match) and any(_walk(match)))  # noqa: PTH112, PTH113
     ]
 
 
+def _check_kind(path: str) -> None:
+    kind = odd_kind(os.stat(path).st_mode)  # noqa: PTH116
+    if kind is None or pipe_descriptor(path) is not None:
+        return
+    raise UsageError(
+        f"is {kind}, no file.",
+        where=path,
+        what_to_do="Name a file, or hand us a pipe: <(command), or command | traceinsight ... /dev/stdin.",
+    )
+
+
 def _walk(folder: str) -> Iterator[str]:
-    """Files that may be traces, by name; a folder reached twice (a link in a circle) is entered once."""
+    """Files that may be traces, by name; a folder reached twice (a link in a circle) is entered once.
+
+    The kernel's own folders are not entered: there every process links to the root of all files.
+    """
     seen: set[str] = set()
+    if _is_of_kernel(os.path.realpath(folder)):
+        raise UsageError("shows the state of the system and holds no traces.", where=folder)
     for directory, subdirectories, files in os.walk(folder, followlinks=True):
         real = os.path.realpath(directory)
-        if real in seen:
+        if real in seen or _is_of_kernel(real):
             subdirectories.clear()
             continue
         seen.add(real)
+        if len(seen) > LIMITS.max_folders:
+            raise UsageError(
+                f"holds more than {LIMITS.max_folders:,} folders.",
+                where=folder,
+                what_to_do="Name the folder with the traces.",
+            )
         for file in files:
             path = os.path.join(directory, file)  # noqa: PTH118
             if _TRACE_NAME.search(file) and os.path.isfile(path):  # noqa: PTH113
                 yield path
+
+
+def _is_of_kernel(real: str) -> bool:
+    return real.startswith(tuple(f"{top}/" for top in _KERNEL_FOLDERS)) or real in _KERNEL_FOLDERS
 
 
 def _size(path: str) -> int:
@@ -201,9 +229,11 @@ def _expand_url(path: str) -> list[Source]:
 
 def _members(source: Source) -> list[Source]:
     """The source itself, or the files in it when it is a zip archive (by its first bytes)."""
+    if source.is_pipe:
+        return [source]  # what is read from it to look at is gone
     try:
         with open_binary(source.path) as raw:
-            if raw.read(len(ZIP_MAGIC)) != ZIP_MAGIC:
+            if not is_zip(raw.read(4)):
                 return [source]
             raw.seek(0)
             with zipfile.ZipFile(raw) as archive:
@@ -212,7 +242,13 @@ def _members(source: Source) -> list[Source]:
         return [source]
     members = [
         Source(source.path, info.filename, info.compress_size, source.explicit and len(infos) == 1)
-        for info in infos[: LIMITS.max_zip_members]
+        for info in infos
         if _TRACE_NAME.search(info.filename) or len(infos) == 1
     ]
+    if len(members) > LIMITS.max_zip_members:
+        raise UnreadableInputError(
+            f"is an archive of more than {LIMITS.max_zip_members:,} traces.",
+            where=source.path,
+            what_to_do="Unpack it and name the traces of one run.",
+        )
     return members or [source]  # an archive of something else is reported as no trace

@@ -10,10 +10,10 @@ from traceinsight.reading.read_file import read_file
 
 
 def main() -> None:
-    """Takes a pickled ``(source, rank_regex)``; answers with the pickled outcome, for our parent alone."""
+    """Takes a pickled ``(source, rank)``; answers with the pickled outcome, for our parent alone."""
     # Whatever a library prints must not end up between the bytes of the answer.
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    source, rank_regex = pickle.load(sys.stdin.buffer)
+    source, given_rank = pickle.load(sys.stdin.buffer)
     with answer:
-        pickle.dump(read_file(source, rank_regex), answer, protocol=5)
+        pickle.dump(read_file(source, given_rank), answer, protocol=5)

@@ -11,9 +11,11 @@ import numpy as np
 from traceinsight.reading import schema, timestamps
 from traceinsight.reading.comm_args import is_comm_name, parse_comm_args
 from traceinsight.reading.numbers import int64_column, to_int
+from traceinsight.reading.texts import MAX_NAME_LENGTH, shortened
 from traceinsight.reading.timestamps import Flags
 from traceinsight.trace.recording import CommArgs, Int32, Int64
 
+_MAX_LANE_LENGTH = 200
 _NO_ARGS = schema.Args()
 _SPAN_TYPES = (schema.Span, schema.ExactSpan)
 
@@ -25,6 +27,25 @@ class Interner(dict[Any, int]):
         number = len(self)
         self[key] = number
         return number
+
+
+class NameInterner(Interner):
+    """Numbers names; those too long are cut first, and never kept whole.
+
+    Attributes:
+        cut: Events whose name was cut.
+
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cut = 0
+
+    def __missing__(self, key: str) -> int:
+        if len(key) <= MAX_NAME_LENGTH:
+            return super().__missing__(key)
+        self.cut += 1
+        return self[shortened(key)]
 
 
 @dataclass(slots=True)
@@ -51,6 +72,7 @@ class Counts:
     negative_duration: int = 0
     missing_duration: int = 0
     empty_gpu_event: int = 0
+    impossible_comm_args: int = 0
 
 
 @dataclass(slots=True)
@@ -70,8 +92,8 @@ class Collector:
     """
 
     blocks: list[Columns] = field(default_factory=list)
-    names: Interner = field(default_factory=Interner)
-    categories: Interner = field(default_factory=Interner)
+    names: NameInterner = field(default_factory=NameInterner)
+    categories: NameInterner = field(default_factory=NameInterner)
     lanes: Interner = field(default_factory=Interner)
     lane_names: dict[tuple[str, str], str] = field(default_factory=dict)
     comm_args: dict[int, CommArgs] = field(default_factory=dict)
@@ -172,7 +194,8 @@ class Collector:
         if self._comm_names:
             rows = sorted({*rows, *np.flatnonzero(np.isin(name, list(self._comm_names))).tolist()})
         for row in rows:
-            parsed = parse_comm_args(args[row], spans[row].name or "")
+            parsed, possible = parse_comm_args(args[row], spans[row].name or "")
+            self.counts.impossible_comm_args += not possible
             if parsed is None:
                 continue
             self.comm_args[self.rows + row] = parsed
@@ -182,14 +205,14 @@ class Collector:
 
     def _take_metadata(self, event: schema.Metadata) -> None:
         if event.name == "thread_name" and event.args and isinstance(event.args.name, str):
-            self.lane_names[_lane_key(event.pid, event.tid)] = event.args.name
+            self.lane_names[_lane_key(event.pid, event.tid)] = shortened(event.args.name)
 
 
 def lane_text(value: Any) -> str:
     """A pid or tid as text; JSON numbers and strings of the same digits are the same lane."""
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
-    return "" if value is None else str(value)[:200]
+    return "" if value is None else shortened(str(value), _MAX_LANE_LENGTH)
 
 
 def _lane_key(pid: Any, tid: Any) -> tuple[str, str]:

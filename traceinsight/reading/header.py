@@ -11,15 +11,18 @@ from typing import Any
 import msgspec
 
 from traceinsight.reading import schema
-from traceinsight.reading.comm_args import integer_list
-from traceinsight.reading.numbers import to_int
+from traceinsight.reading.comm_args import are_ranks, integer_list
+from traceinsight.reading.numbers import MAX_RANKS, to_int
 from traceinsight.reading.salvage import soothe
+from traceinsight.reading.texts import shortened
 from traceinsight.trace.recording import Device, ProcessGroup
 
 _KEY = re.compile(rb'"([A-Za-z_]\w{0,63})"\s*+:\s*+(?=[\[{"\d\-tf])')
 _MAX_KEYS_SEARCHED = 2000
 _MAX_ENTRIES = 200
 _MAX_VALUE_LENGTH = 1000
+_MAX_QUOTED = 40
+_BOUNDS = {"rank": (0, (1 << 31) - 1), "world_size": (1, MAX_RANKS)}
 _MAX_GROUPS = 100_000
 _NESTED_FIELDS = {"deviceProperties", "distributedInfo"}
 _RAW_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -33,6 +36,7 @@ class Header:
     Attributes:
         base_ns: ``baseTimeNanoseconds``, to be added to every time; 0 where absent.
         complete: Whether the text around the events was valid JSON.
+        impossible: Which of ``rank`` and ``world_size`` were given and cannot be, with what was given.
 
     """
 
@@ -45,6 +49,7 @@ class Header:
     process_groups: tuple[ProcessGroup, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=dict)
     complete: bool = True
+    impossible: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_header(outside: bytes) -> Header:
@@ -55,17 +60,28 @@ def parse_header(outside: bytes) -> Header:
     base = to_int(fields.get("baseTimeNanoseconds"))
     backend = distributed.get("backend")
     host = fields.get("host_name") or fields.get("hostname") or distributed.get("hostname")
+    rank, world_size = (_between(distributed.get(key), *bounds) for key, bounds in _BOUNDS.items())
     return Header(
-        rank=_count(distributed.get("rank")),
-        world_size=_count(distributed.get("world_size")) or None,
-        backend=backend if isinstance(backend, str) and backend else None,
-        host=host if isinstance(host, str) else None,
+        rank=rank,
+        world_size=world_size,
+        backend=shortened(backend) if isinstance(backend, str) and backend else None,
+        host=shortened(host) if isinstance(host, str) else None,
         base_ns=base if base is not None and 0 <= base < 1 << 62 else 0,
         devices=_devices(fields.get("deviceProperties")),
         process_groups=_process_groups(distributed.get("pg_config")),
         metadata=_metadata({**_prefixed(distributed), **fields}),
         complete=complete,
+        impossible={
+            key: repr(distributed[key])[:_MAX_QUOTED]
+            for key, bounds in _BOUNDS.items()
+            if distributed.get(key) is not None and _between(distributed[key], *bounds) is None
+        },
     )
+
+
+def _between(value: object, least: int, most: int) -> int | None:
+    number = to_int(value)
+    return number if number is not None and least <= number <= most else None
 
 
 def _fields(outside: bytes) -> tuple[dict[str, Any], bool]:
@@ -110,19 +126,14 @@ def _fields_one_by_one(text: str) -> dict[str, Any]:
     return fields
 
 
-def _count(value: object) -> int | None:
-    number = to_int(value)
-    return number if number is not None and 0 <= number < 1 << 31 else None
-
-
 def _devices(value: object) -> tuple[Device, ...]:
     devices: dict[int, Device] = {}
     for entry in value if isinstance(value, list) else []:
-        ordinal = _count(entry.get("id")) if isinstance(entry, dict) else None
+        ordinal = _between(entry.get("id"), 0, (1 << 31) - 1) if isinstance(entry, dict) else None
         if ordinal is not None:
             devices[ordinal] = Device(
                 ordinal=ordinal,
-                name=str(entry.get("name", "")),
+                name=shortened(str(entry.get("name", ""))),
                 memory_bytes=to_int(entry.get("totalGlobalMem")),
                 sm_count=to_int(entry.get("numSms")),
             )
@@ -143,11 +154,12 @@ def _process_groups(value: object) -> tuple[ProcessGroup, ...]:
         if not isinstance(entry, dict):
             continue
         description = entry.get("pg_desc", entry.get("desc"))
+        ranks = integer_list(entry.get("ranks")) or ()
         groups.append(
             ProcessGroup(
-                name=str(entry.get("pg_name", entry.get("name", ""))),
-                description=str(description) if description not in (None, "") else None,
-                ranks=integer_list(entry.get("ranks")) or (),
+                name=shortened(str(entry.get("pg_name", entry.get("name", "")))),
+                description=shortened(str(description)) if description not in (None, "") else None,
+                ranks=ranks if are_ranks(ranks) else (),
             )
         )
     return tuple(groups)

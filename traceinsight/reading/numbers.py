@@ -8,6 +8,9 @@ import numpy as np
 
 from traceinsight.trace.recording import MISSING, Int64
 
+MAX_RANKS = 1_000_000
+"""More ranks than any job has; a larger count or number is a mistake of whoever wrote it."""
+
 _INT64_MAX = 2**63 - 1
 _MAX_DIGITS = 24
 

@@ -22,6 +22,7 @@ from traceinsight.reading.ranks import find_host, find_rank, find_world_size
 from traceinsight.reading.sources import Source
 from traceinsight.reading.spans_from_halves import pair_halves
 from traceinsight.reading.table import Table, build_table, with_durations
+from traceinsight.reading.texts import MAX_NAME_LENGTH
 from traceinsight.trace.recording import Recording
 
 
@@ -96,7 +97,7 @@ def _read(source: Source, given_rank: int | None, limits: Limits, archives: Arch
     table, clipped = _clip(table)
     notes = [
         *_reading_notes(reader, stream, header, limits),
-        *_event_notes(table, clipped, unpaired),
+        *_event_notes(table, clipped, unpaired, collector.names.cut),
     ]
     return FileOutcome(source, _recording(source, header, table, collector, notes, given_rank))
 
@@ -210,13 +211,16 @@ def _reading_notes(reader: EventReader, stream: TextStream, header: Header, limi
         notes.append(
             _note("warning", "broken-header", "The text around the events is broken JSON; read key by key.")
         )
+    for field, given in header.impossible.items():
+        message = f"The file gives {given} for its {field.replace('_', ' ')}, which cannot be; not used."
+        notes.append(_note("warning", f"impossible-{field.replace('_', '-')}", message, 1))
     return notes
 
 
 _Entry = tuple[int, Severity, str, str]
 
 
-def _event_notes(table: Table, clipped: int, unpaired: int) -> list[DataNote]:
+def _event_notes(table: Table, clipped: int, unpaired: int, cut: int) -> list[DataNote]:
     counts = table.counts
     entries: list[_Entry] = [
         (counts.unreadable_time, "error", "unreadable-time", "events without a usable time were left out"),
@@ -245,6 +249,18 @@ def _event_notes(table: Table, clipped: int, unpaired: int) -> list[DataNote]:
             "warning",
             "impossible-duration",
             "GPU events ran over the next on their stream and were cut there",
+        ),
+        (
+            counts.impossible_comm_args,
+            "warning",
+            "unusable-collective-args",
+            "events give a collective's sizes or ranks that cannot be; those count as not recorded",
+        ),
+        (
+            cut,
+            "info",
+            "cut-names",
+            f"events have names over {MAX_NAME_LENGTH} characters, cut there; a checksum keeps them apart",
         ),
     ]
     return [

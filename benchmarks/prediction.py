@@ -6,6 +6,9 @@ For each seeded random specification: simulate it, write its traces, read them b
 make the same change in the specification, simulate that, and compare step times. The simulator knows nothing
 of the edits: :func:`changes` says in its words (fields of a specification) what each change is. Prints
 Markdown.
+
+Seeds 0 to 79 were looked at while replay and this generator were worked on: quote other seeds, and use up new
+ones after each change that their results have led to.
 """
 
 from __future__ import annotations
@@ -36,11 +39,17 @@ from traceinsight.trace.activity import activities  # noqa: E402
 
 Fields = dict[str, Any]
 
-MEDIAN_LIMIT, WORST_LIMIT, TOP_LIMIT = 0.03, 0.08, 0.95
+WORST_LIMIT = 0.08
 TIE = 0.01
 """Two changes whose true step times differ by less than this share are equally good."""
 
 MATTERS = 0.05
+
+CHOICES = """What the table does not test, since the change was described with the edit's own assumption:
+how many small kernels a compiler fuses (`fuse`), and that a rank's slow lookups grow and shrink with their
+work (`batch`, `narrow` on stragglers; kept fixed instead, both err by 20 to 30 %). Small kernels are drawn
+from 2.5 to 4.5 us and do not grow with the batch; drawn from 3 to 6 us, `batch` errs by up to 22 % where they
+dominate. Simulated transfers do not share a link, real ones do."""
 
 PLATFORMS = (
     ("V100", "tcp_25g"), ("V100", "efa_p3dn"), ("A100", "tcp_100g"), ("A100", "efa_p4d"), ("A100", "ib_hdr"),
@@ -308,12 +317,13 @@ def table(rows: Sequence[Row], misses: Sequence[str]) -> Iterator[str]:
         f"it is the very best in {strict}."
     )
     yield f"Errors within {WORST_LIMIT:.0%}: {within} of {len(edits)}. Not predicted: {len(misses)}."
+    yield f"\n{CHOICES}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--specs", type=int, default=40, help="how many random specifications")
-    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--first-seed", type=int, default=0, help="0 to 79 were developed on")
     parser.add_argument("--details", action="store_true", help="every row, wrong top choices, misses")
     parser.add_argument("--dump", type=int, help="print one random specification as JSON and stop")
     options = parser.parse_args(arguments)

@@ -228,7 +228,7 @@ def test_an_archive_of_too_many_traces_is_refused_and_not_cut_short(tmp_path, mo
 def test_an_endless_pattern_is_ended(tmp_path, monkeypatch):
     monkeypatch.setattr(rank_pattern, "TIME_LIMIT_S", 1.0)
     path = write(tmp_path / ("a" * 60 + "rank0.json"), TEXT)  # 2**60 ways to split the letters
-    with pytest.raises(UsageError, match=r"took more than 1 s on 1 file names"):
+    with pytest.raises(UsageError, match=r"took more than 1 s on the file names"):
         load(path, rank_regex="((?:a+)+)$")
 
 
@@ -242,8 +242,8 @@ def test_a_pattern_on_names_of_any_bytes(tmp_path):
     path = os.fsencode(tmp_path) + b"/w\xff\xfe7.json"
     Path(os.fsdecode(path)).write_text(TEXT)
     assert load(tmp_path, rank_regex=r"\udcfe(\d)").recordings[0].rank == 7
-    assert load(tmp_path, rank_regex=r"w(x)?").recordings[0].rank_source == "distributedInfo"
-    assert load(tmp_path, rank_regex=r"w(.)").recordings[0].rank_source == "distributedInfo"
+    assert load(tmp_path, rank_regex=r"^w(x)?").recordings[0].rank_source == "distributedInfo"
+    assert load(tmp_path, rank_regex=r"^w(.)").recordings[0].rank_source == "distributedInfo"
 
 
 def test_without_an_interpreter_to_start_the_pattern_is_matched_here(tmp_path, monkeypatch):

@@ -42,12 +42,16 @@ def check_pattern(pattern: str) -> None:
 def ranks_by_pattern(pattern: str, names: Sequence[str]) -> list[int | None]:
     """The rank of every name, None where the pattern finds no number.
 
+    The file's own name is asked first, the folders around it only where that says nothing.
+
     Raises:
         UsageError: The pattern takes too long.
 
     """
-    texts = _matches(pattern, names)
-    return [int(text) if text and _RANK.fullmatch(text) else None for text in texts]
+    texts = _matches(pattern, [name.rsplit("/", 1)[-1] for name in names] + list(names))
+    ranks = [int(text) if text and _RANK.fullmatch(text) else None for text in texts]
+    own, whole = ranks[: len(names)], ranks[len(names) :]
+    return [path if rank is None else rank for rank, path in zip(own, whole, strict=True)]
 
 
 def _matches(pattern: str, names: Sequence[str]) -> list[str | None]:
@@ -60,7 +64,7 @@ def _matches(pattern: str, names: Sequence[str]) -> list[str | None]:
         answer: list[str | None] = json.loads(child.stdout)
     except subprocess.TimeoutExpired:
         raise UsageError(
-            f"{pattern!r} took more than {TIME_LIMIT_S:.0f} s on {len(names)} file names.",
+            f"{pattern!r} took more than {TIME_LIMIT_S:.0f} s on the file names.",
             what_to_do=r"Repeat nothing that is itself a repetition, as (a+)+ does: rank(\d+).",
         ) from None
     except (OSError, ValueError):  # no interpreter to start: an embedded one, say

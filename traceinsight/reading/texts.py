@@ -9,7 +9,7 @@ MAX_NAME_LENGTH = 4096
 
 
 def shortened(text: str, length: int = MAX_NAME_LENGTH) -> str:
-    """``text``, or its first characters with the size and a checksum of the whole: at most ``length`` in all."""
+    """``text``, or its beginning with the size and a checksum of the whole: at most ``length`` in all."""
     if len(text) <= length:
         return text
     checksum = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

@@ -25,7 +25,7 @@ from traceinsight.cli.options import (
     Workers,
 )
 from traceinsight.cli.progress import reading_progress
-from traceinsight.cli.stdout import check_target, write_file, write_stdout
+from traceinsight.cli.stdout import check_target, require_stdout, write_file, write_stdout
 
 if TYPE_CHECKING:
     from traceinsight.report import ReportOptions
@@ -84,9 +84,11 @@ def analyze(
     """
     chosen = _format(output_format, output)
     if output is not None:
-        check_target(output, force=force)
+        check_target(output, force=force, inputs=traces)
     elif force:
         raise UsageError("--force is about --output, which is not given.")
+    else:
+        require_stdout()
     from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
 
     with reading_progress(quiet=quiet) as progress:

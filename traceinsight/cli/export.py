@@ -49,7 +49,7 @@ def export(
         raise UsageError(
             "the output is a compressed trace.", where=str(output), what_to_do=f"End its name in {_ENDING}."
         )
-    check_target(output, force=force)
+    check_target(output, force=force, inputs=traces)
     from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
     from traceinsight.export import write_chrome_trace  # noqa: PLC0415 - likewise
 

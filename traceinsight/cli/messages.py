@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import unicodedata
 
@@ -20,9 +21,12 @@ def print_note(text: str) -> None:
 
 def _print(text: str) -> None:
     """One line. Messages quote file names and file contents, which may hold anything."""
+    if sys.stderr is None:  # closed by whoever started us: 2>&-
+        return
     line = "".join(" " if unicodedata.category(one) in _INVISIBLE else one for one in text)
     encoding = sys.stderr.encoding or "utf-8"
-    print(line.encode(encoding, "replace").decode(encoding), file=sys.stderr)  # noqa: T201 - stderr is this module's business
+    with contextlib.suppress(OSError):  # a full disk: there is nowhere left to say so
+        print(line.encode(encoding, "replace").decode(encoding), file=sys.stderr)  # noqa: T201 - stderr is this module's business
 
 
 _INVISIBLE = {"Cc", "Cf", "Cs", "Zl", "Zp"}

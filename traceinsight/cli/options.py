@@ -24,7 +24,12 @@ Output = Annotated[
     ),
 ]  # fmt: skip
 Force = Annotated[
-    bool, typer.Option("--force", help="Replace an existing --output file.", rich_help_panel="Result")
+    bool,
+    typer.Option(
+        "--force",
+        help="Replace an existing --output file, but never a trace that is read.",
+        rich_help_panel="Result",
+    ),
 ]
 AllRanks = Annotated[
     bool,

@@ -12,7 +12,7 @@ Progress = Callable[[int, int, str], None]
 @contextlib.contextmanager
 def reading_progress(*, quiet: bool, what: str = "Reading traces") -> Iterator[Progress | None]:
     """Yields what to call with (files done, files in all, current file), or None without a terminal."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console  # noqa: PLC0415 - only where a bar is drawn

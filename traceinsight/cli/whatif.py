@@ -8,7 +8,7 @@ import typer
 
 from traceinsight.cli.options import Quiet, RankRegex, RunNumber, Traces, Workers
 from traceinsight.cli.progress import reading_progress
-from traceinsight.cli.stdout import write_stdout
+from traceinsight.cli.stdout import require_stdout, write_stdout
 
 
 def whatif(
@@ -43,6 +43,7 @@ def whatif(
     if not edits:
         write_stdout("".join(f"{line}\n" for line in api.edit_help()))
         return
+    require_stdout()
     with reading_progress(quiet=quiet) as progress:
         loaded = api.load(traces, run=run, rank_regex=rank_regex, workers=workers, progress=progress)
     answer = api.whatif(loaded, edits)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -24,6 +25,11 @@ from traceinsight.reading.spans_from_halves import pair_halves
 from traceinsight.reading.table import Table, build_table, with_durations
 from traceinsight.reading.texts import MAX_NAME_LENGTH
 from traceinsight.trace.recording import Recording
+
+NO_TRACE_CODES = frozenset({"not-a-trace", "exported-trace"})
+"""Codes of the notes on files that never were the trace of a rank."""
+
+_EXPORT_HEAD = re.compile(rb'\{"displayTimeUnit": "ns", "otherData": \{[^}]*"traceinsight": "')
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,9 @@ def _read(source: Source, given_rank: int | None, limits: Limits, archives: Arch
     if stream.text_bytes == 0:
         why = stream.damage or "the file has 0 bytes"
         return _failed(source, "empty-file", f"holds no data ({why}). Capture it again.")
+    if _EXPORT_HEAD.match(stream.head):
+        message = "was written by traceinsight export; skipped: the traces it was made of are to be read."
+        return _failed(source, "exported-trace", message, "info")
     unpaired = pair_halves(collector)
     if collector.rows == 0:
         return _without_events(source, reader, stream)

@@ -60,8 +60,9 @@ without its fault.
 |---|---|---|---|---|---|"""
 
 LIMITS = """
-Not checked yet: predictions against simulated truth, edit by edit. Until that is done, take a
-prediction of another edit than the ones above as a model's answer, not as a tested one.
+The samples were made on a busy machine with two cores, and `healthy` fetches input too, which
+`no-input-wait` takes away. Exchanges that share the slow link slow each other down, which replay does
+not model. Every edit against simulated truth: [prediction.md](prediction.md).
 """
 
 

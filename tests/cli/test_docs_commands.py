@@ -14,9 +14,6 @@ from tests.cli.conftest import REPOSITORY
 
 PAGES = [REPOSITORY / "README.md", REPOSITORY / "CHANGELOG.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 SAMPLES = REPOSITORY / "sample_traces"
-needs_sample = pytest.mark.skipif(
-    not (SAMPLES / "late_rank").is_dir(), reason="sample_traces/late_rank is not there yet"
-)
 
 
 def marked_commands() -> Iterator[tuple[str, str]]:
@@ -32,7 +29,6 @@ def test_readme_and_reference_have_commands_to_run() -> None:
     assert {page for page, _ in marked_commands()} >= {"README.md", "cli.md"}
 
 
-@needs_sample
 @pytest.mark.parametrize(("page", "commands"), list(marked_commands()))
 def test_the_commands_work(page: str, commands: str, tmp_path: Path) -> None:
     # The shim stands for the console script, which exists only where the package is installed.
@@ -55,7 +51,6 @@ def test_the_commands_work(page: str, commands: str, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-@needs_sample
 def test_the_sample_output_in_the_readme_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     path = REPOSITORY / "docs" / "update_readme.py"
     spec = importlib.util.spec_from_file_location("update_readme", path)

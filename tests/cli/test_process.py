@@ -75,8 +75,6 @@ def test_importing_the_package_does_not_import_typer() -> None:
 def test_the_real_api_is_behind_the_command(tmp_path: Path) -> None:
     code = "import sys; from traceinsight.cli import main; sys.exit(main(sys.argv[1:]))"
     sample = REPOSITORY / "sample_traces" / "late_rank"
-    if not sample.is_dir():
-        pytest.skip("sample_traces/late_rank is not there yet")
     done = subprocess.run(
         [sys.executable, "-c", code, "analyze", str(sample), "--format", "markdown"],
         cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, check=False,

@@ -11,7 +11,7 @@ from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import PHASES, Phase
 from traceinsight.diagnosis import PhaseRow
-from traceinsight.trace.activity import Activity
+from traceinsight.trace.activity import Activity, event_spans
 from traceinsight.trace.collectives import communication_kernels, phases_of
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import MISSING, EventKind, Int64
@@ -83,7 +83,7 @@ def _device_spans(trace: RankTrace) -> dict[tuple[str, Phase], Spans]:
     }
     for kind, chosen in groups.items():
         for phase, members in _by_phase(trace, chosen).items():
-            found[kind, phase] = _spans(trace, members)
+            found[kind, phase] = event_spans(trace, members)
     for phase in PHASES:
         found["comm", phase] = _collective_spans(trace, phase)
     return found
@@ -102,7 +102,7 @@ def _cpu_spans(
 
 def _collective_spans(trace: RankTrace, phase: Phase) -> Spans:
     parts = [part.event for part in trace.collectives if part.phase == phase]
-    return _spans(trace, np.array(parts, dtype=np.int64))
+    return event_spans(trace, np.array(parts, dtype=np.int64))
 
 
 def _by_phase(trace: RankTrace, chosen: Int64) -> dict[Phase, Int64]:
@@ -110,8 +110,3 @@ def _by_phase(trace: RankTrace, chosen: Int64) -> dict[Phase, Int64]:
     source = np.where(launch != MISSING, launch, chosen)
     phase = np.array(phases_of(trace.recording, trace.annotations, trace.steps, source), dtype=object)
     return {one: chosen[phase == one] for one in PHASES if (phase == one).any()}
-
-
-def _spans(trace: RankTrace, events: Int64) -> Spans:
-    table = trace.recording.events
-    return intervals.union(table.start_ns[events], table.end_ns[events])

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
-from dataclasses import fields, replace
 from pathlib import Path
 
 from traceinsight.base.notes import DataNote
@@ -22,7 +21,6 @@ from traceinsight.reading.archives import Archives
 from traceinsight.reading.limits import MIB
 from traceinsight.reading.read_file import FileOutcome, read_file
 from traceinsight.reading.sources import Source
-from traceinsight.trace.recording import EventTable, Recording
 
 MIN_FILE_BYTES = MIB
 """Smaller files are read faster than a process starts."""
@@ -101,10 +99,4 @@ def _read_apart(source: Source, rank: int | None) -> FileOutcome:
         outcome: FileOutcome = pickle.loads(child.stdout)
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError):
         return read_file(source, rank)  # the child could not even start
-    return replace(outcome, recording=_read_only(outcome.recording) if outcome.recording else None)
-
-
-def _read_only(recording: Recording) -> Recording:
-    """Pickling forgets that the arrays are read-only."""
-    columns = (getattr(recording.events, column.name) for column in fields(EventTable))
-    return replace(recording, events=EventTable(*columns))
+    return outcome

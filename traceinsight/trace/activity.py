@@ -75,7 +75,7 @@ def _activity(trace: RankTrace, parts: Sequence[tuple[MatchedCollective, int]], 
     unsplit = intervals.subtract(intervals.subtract(pieces["unsplit"], transfer), wait)
     comm = intervals.add(intervals.add(transfer, wait), unsplit)
     if trace.has_gpu:
-        compute, copy = _gpu_compute(trace), _spans(trace, trace.recording.of_kind(*_COPIES))
+        compute, copy = _gpu_compute(trace), event_spans(trace, trace.recording.of_kind(*_COPIES))
     else:
         compute, copy = _cpu_compute(trace), intervals.EMPTY
     return Activity(compute, comm, transfer, wait, unsplit, copy)
@@ -109,21 +109,23 @@ def _union(pairs: Sequence[tuple[int, int]]) -> Spans:
     return intervals.union(array[:, 0], array[:, 1])
 
 
-def _spans(trace: RankTrace, events: Int64) -> Spans:
+def event_spans(trace: RankTrace, events: Int64) -> Spans:
+    """The time that at least one of these events of a rank covers, on its own clock."""
     table = trace.recording.events
     return intervals.union(table.start_ns[events], table.end_ns[events])
 
 
 def _gpu_compute(trace: RankTrace) -> Spans:
     kernels = trace.recording.of_kind(EventKind.KERNEL)
-    return _spans(trace, np.setdiff1d(kernels, communication_kernels(trace.recording), assume_unique=True))
+    communication = communication_kernels(trace.recording)
+    return event_spans(trace, np.setdiff1d(kernels, communication, assume_unique=True))
 
 
 def input_spans(trace: RankTrace) -> Spans:
     """When the main thread fetched the next batch."""
     annotations = trace.recording.of_kind(EventKind.ANNOTATION)
     labelled = trace.recording.named(annotations, lambda name: INPUT_LABEL.search(name) is not None)
-    return _spans(trace, labelled[trace.recording.events.lane[labelled] == trace.steps.main_lane])
+    return event_spans(trace, labelled[trace.recording.events.lane[labelled] == trace.steps.main_lane])
 
 
 _SYNCHRONISES = re.compile(
@@ -142,14 +144,14 @@ def synchronising_spans(trace: RankTrace) -> Spans:
         recording.of_kind(EventKind.RUNTIME), lambda name: _SYNCHRONISES.search(name) is not None
     )
     launching = np.unique(lanes[trace.launch[trace.launch != MISSING]])
-    return _spans(trace, calls[np.isin(lanes[calls], launching)])
+    return event_spans(trace, calls[np.isin(lanes[calls], launching)])
 
 
 def blocked_spans(trace: RankTrace) -> Spans:
     """When a thread issued or awaited a collective instead of computing (CPU ranks)."""
     chosen = trace.recording.of_kind(EventKind.CPU_OP, EventKind.ANNOTATION)
     blocked = trace.recording.named(chosen, lambda name: _BLOCKED_OPERATOR.search(name) is not None)
-    return _spans(trace, blocked)
+    return event_spans(trace, blocked)
 
 
 def _cpu_compute(trace: RankTrace) -> Spans:
@@ -158,5 +160,5 @@ def _cpu_compute(trace: RankTrace) -> Spans:
     operators = recording.of_kind(EventKind.CPU_OP)
     lanes = recording.events.lane[operators]
     own = operators[~np.isin(lanes, workers) | (lanes == trace.steps.main_lane)]
-    computing = intervals.subtract(_spans(trace, own), blocked_spans(trace))
+    computing = intervals.subtract(event_spans(trace, own), blocked_spans(trace))
     return intervals.subtract(computing, input_spans(trace))

@@ -85,6 +85,10 @@ class EventTable:
         for column in fields(self):
             getattr(self, column.name).flags.writeable = False
 
+    def __reduce__(self) -> tuple[type[EventTable], tuple[Any, ...]]:
+        """Unpickle through the constructor, which makes the arrays read-only again."""
+        return EventTable, tuple(getattr(self, column.name) for column in fields(self))
+
     def __len__(self) -> int:
         """Number of events."""
         return len(self.start_ns)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import STEP_LABEL
-from traceinsight.trace.activity import Activity, blocked_spans, input_spans, synchronising_spans
+from traceinsight.trace.activity import Activity, blocked_spans, event_spans, input_spans, synchronising_spans
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
 
@@ -61,7 +61,7 @@ def _annotated_spans(trace: RankTrace) -> Spans:
         recording.of_kind(EventKind.ANNOTATION), lambda name: STEP_LABEL.match(name) is None
     )
     chosen = chosen[recording.events.lane[chosen] == trace.steps.main_lane]
-    return intervals.union(recording.events.start_ns[chosen], recording.events.end_ns[chosen])
+    return event_spans(trace, chosen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,4 +150,4 @@ def _runtime_spans(trace: RankTrace, wanted: re.Pattern[str]) -> Spans:
     )
     launching = np.unique(events.lane[trace.launch[trace.launch != MISSING]])
     chosen = calls[np.isin(events.lane[calls], launching)]
-    return intervals.union(events.start_ns[chosen], events.end_ns[chosen])
+    return event_spans(trace, chosen)

@@ -11,8 +11,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPE = "frm_cpu_2rank"
+
+MEASURED = pytest.mark.flaky(reruns=2)
+"""For tests of times taken from a real run: each try is a run of its own.
+
+What else a machine does disturbs one run; an error of ours is in every run and fails all three.
+"""
+
+
+def attempt(request: pytest.FixtureRequest) -> int:
+    """Which try of a test this is, from 1: a run that was disturbed must not be judged again."""
+    return int(getattr(request.node, "execution_count", 1))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.training.running import Run, run_training, settings
+from tests.training.running import MEASURED, Run, attempt, run_training, settings
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, MEASURED]
 
 TOLERANCE = 0.15
 BASE = settings(
@@ -48,11 +48,25 @@ class Judged:
 
 
 @pytest.fixture(scope="module")
-def judge(tmp_path_factory: pytest.TempPathFactory, diagnose: Callable[..., Any]) -> Callable[..., Judged]:
+def runs() -> dict[tuple[int | str, ...], Judged]:
+    """What was run before, by try and settings."""
+    return {}
+
+
+@pytest.fixture
+def judge(
+    request: pytest.FixtureRequest,
+    runs: dict[tuple[int | str, ...], Judged],
+    tmp_path_factory: pytest.TempPathFactory,
+    diagnose: Callable[..., Any],
+) -> Callable[..., Judged]:
     def judged(*assignments: str) -> Judged:
-        run = run_training(tmp_path_factory.mktemp("run"), *BASE, *settings(*assignments))
-        assert run.status == 0, run.output
-        return Judged(run, diagnose(run.folder))
+        key = (attempt(request), *assignments)
+        if key not in runs:
+            run = run_training(tmp_path_factory.mktemp("run"), *BASE, *settings(*assignments))
+            assert run.status == 0, run.output
+            runs[key] = Judged(run, diagnose(run.folder))
+        return runs[key]
 
     return judged
 
@@ -87,7 +101,7 @@ def test_a_fault_of_all_ranks_is_nobodys_lateness(judge: Callable[..., Judged], 
     assert sum(late_ms) < TOLERANCE * judged.true_ms
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def hot(judge: Callable[..., Judged]) -> Judged:
     # 2 ranks x 256 examples x 4 ids = 2,048 ids per table, which two partitions share evenly by default.
     return judge(
@@ -126,7 +140,7 @@ def test_the_analysis_names_the_hot_table(hot: Judged) -> None:
     assert any("table_2_part_1" in text for text in told)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def tiny(judge: Callable[..., Judged]) -> Judged:
     return judge("fault.kind=tiny_kernels", "fault.rank=-1", "fault.count=3000")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Table
+from traceinsight.report.document import Bars, Block, Bullets, Facts, Paragraph, Table
 from traceinsight.report.text import NAME_LIMIT, clean
 
 
@@ -45,14 +45,14 @@ def tile(title: str, value: str, note: str) -> str:
 
 
 def block(one: Block) -> str:
-    """A block of the document that every report draws. Tables are data here, not text: they are left out."""
+    """A block of the document that every report draws. Tables and bars are data here, not text."""
     if isinstance(one, Paragraph):
         return paragraph(one.text, one.tone)
     if isinstance(one, Facts):
         return facts(one.rows)
     if isinstance(one, Bullets):
         return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in one.lines)}</ul>"
-    assert isinstance(one, Table)
+    assert isinstance(one, Bars | Table)
     return ""
 
 

@@ -1,12 +1,15 @@
 """Phases by launch and host time, and device time by kernel family."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.analyses.trace_sets import one_rank
+from tests.builders import Job, JobBuilder, Late
 from tests.trace.recordings import ALL_TO_ALL, GEMM, MS, US, copy, kernel, launched, mark, step
 from traceinsight.analyses.kernels import kernel_families
 from traceinsight.analyses.phases import phases
-from traceinsight.diagnosis import PhaseRow
+from traceinsight.diagnosis import Diagnosis, PhaseRow
 from traceinsight.trace.activity import activities
 
 LOOKUP = "void fbgemm_gpu::split_embedding_codegen_forward_unweighted_kernel<float>()"
@@ -90,3 +93,13 @@ def test_kernel_families_sum_durations_over_streams() -> None:
 
 def test_a_cpu_rank_has_no_kernel_table() -> None:
     assert kernel_families(one_rank(step(0, 0, MS))) == []
+
+
+def test_exposed_transfer_of_a_phase_leaves_out_waiting(diagnose_job: Callable[[Job], Diagnosis]) -> None:
+    # Rank 1 reaches the exchange of forward 1 ms late; the exchange itself takes 100 us on every rank.
+    late = Late(rank=1, ns=MS, phases=("forward",))
+    rows = diagnose_job(JobBuilder(world_size=2, late=(late,)).build()).phases
+    forward = {row.rank: row for row in rows if row.phase == "forward" and row.step == 11}
+    assert [forward[rank].exposed_transfer_ns for rank in (0, 1)] == [100 * US, 100 * US]
+    assert forward[1].exposed_comm_ns == 100 * US
+    assert forward[0].exposed_comm_ns - 100 * US == pytest.approx(MS, abs=2 * US)  # a kernel gap more or less

@@ -10,8 +10,8 @@ import typer
 from tests.cli.conftest import REPOSITORY, command
 from traceinsight import __version__
 from traceinsight.advice.registry import RULES
-from traceinsight.cli.analyze import FormatName
 from traceinsight.cli.app import app
+from traceinsight.cli.result import FormatName
 from traceinsight.report import FORMATS
 
 Capture = pytest.CaptureFixture[str]

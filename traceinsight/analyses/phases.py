@@ -37,6 +37,7 @@ def _rank_phases(trace: RankTrace, activity: Activity, numbers: tuple[int, ...])
         cpu, window = (step.cpu_start_ns, step.cpu_end_ns), step.window_ns
         for phase in PHASES:
             compute, comm, copy = (intervals.clip(device[kind, phase], *window) for kind in _KINDS)
+            exposed = intervals.subtract(comm, activity.compute)
             row = PhaseRow(
                 rank=trace.rank,
                 step=number,
@@ -44,8 +45,9 @@ def _rank_phases(trace: RankTrace, activity: Activity, numbers: tuple[int, ...])
                 host_ns=intervals.measure(intervals.clip(host[phase], *cpu)),
                 compute_ns=intervals.measure(compute),
                 comm_ns=intervals.measure(comm),
-                exposed_comm_ns=intervals.measure(intervals.subtract(comm, activity.compute)),
+                exposed_comm_ns=intervals.measure(exposed),
                 copy_ns=intervals.measure(copy),
+                exposed_transfer_ns=intervals.measure(intervals.intersect(exposed, activity.transfer)),
             )
             if row.host_ns or row.compute_ns or row.comm_ns or row.copy_ns:
                 rows.append(row)

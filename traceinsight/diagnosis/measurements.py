@@ -58,6 +58,7 @@ class PhaseRow(Struct, frozen=True):
     comm_ns: int
     exposed_comm_ns: int
     copy_ns: int
+    exposed_transfer_ns: int | None = None  # of it, while a collective transfers; None in older documents
 
 
 class LargestCollective(Struct, frozen=True):

@@ -62,7 +62,26 @@ class Table:
     wide_key: bool = False
 
 
-Block = Paragraph | Facts | Bullets | Table
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One bar: filled up to ``share`` of the full width (0..1), its track drawn up to ``reach``."""
+
+    label: str
+    share: float
+    reach: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A chart of horizontal bars below each other; ``text`` stands beside each and holds its number."""
+
+    caption: str
+    rows: tuple[Bar, ...]
+    legend: str = ""
+
+
+Block = Paragraph | Facts | Bullets | Table | Bars
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from types import MappingProxyType
 from typing import Protocol, cast
 
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.report.document import Document
 from traceinsight.report.options import ReportOptions
 
 
@@ -18,6 +19,9 @@ class Render(Protocol):
     def __call__(self, diagnosis: Diagnosis, options: ReportOptions) -> str:
         """The report, ending with a newline."""
         ...
+
+
+Draw = Callable[[Document, ReportOptions], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,10 @@ class Format:
     def render(self, diagnosis: Diagnosis, options: ReportOptions) -> str:
         """Draw the report."""
         return cast("Render", import_module(self.module).render)(diagnosis, options)
+
+    def draw(self, document: Document, options: ReportOptions) -> str:
+        """Draw any document; JSON draws none, because its result is the typed object itself."""
+        return cast("Draw", import_module(self.module).draw)(document, options)
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(

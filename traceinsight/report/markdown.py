@@ -6,17 +6,33 @@ import re
 from functools import singledispatch
 
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.report.bar_text import bar_lines
 from traceinsight.report.build import build
-from traceinsight.report.document import Block, Bullets, Column, Facts, Paragraph, Section, Table
+from traceinsight.report.document import (
+    Bars,
+    Block,
+    Bullets,
+    Column,
+    Document,
+    Facts,
+    Paragraph,
+    Section,
+    Table,
+)
 from traceinsight.report.options import ReportOptions
 from traceinsight.report.text import clean
 
+_BARS_WIDTH = 78
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~!&$])")
 
 
 def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
     """The verdict in bold, what to do in full, the evidence folded."""
-    document = build(diagnosis, options)
+    return draw(build(diagnosis, options), options)
+
+
+def draw(document: Document, options: ReportOptions) -> str:  # noqa: ARG001 - the reporters' common shape
+    """Any document as Markdown."""
     parts = [f"**{escape(document.verdict)}**", _line(document.basis)]
     parts += [_section(section) for section in document.sections]
     parts.append(f"<sub>{escape(document.footer)}</sub>")
@@ -87,6 +103,13 @@ def _(block: Table) -> str:
     lines = [f"| {' | '.join(map(_cell, block.columns, row))} |" for row in block.rows]
     legend = ["", f"<sub>{escape(block.legend)}</sub>"] if block.legend else []
     return "\n".join([f"{_line(block.caption)}:", "", f"| {header} |", f"| {marks} |", *lines, *legend])
+
+
+@_draw.register
+def _(block: Bars) -> str:
+    lines = "\n".join(line.replace("`", "'") for line in bar_lines(block, _BARS_WIDTH))
+    legend = f"\n\n<sub>{escape(block.legend)}</sub>" if block.legend else ""
+    return f"{_line(block.caption)}:\n\n```text\n{lines}\n```{legend}"
 
 
 def _cell(column: Column, text: str) -> str:

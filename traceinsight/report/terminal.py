@@ -13,8 +13,19 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.report.bar_text import bar_lines
 from traceinsight.report.build import build
-from traceinsight.report.document import Block, Bullets, Facts, Paragraph, Section, Table, Tone
+from traceinsight.report.document import (
+    Bars,
+    Block,
+    Bullets,
+    Document,
+    Facts,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+)
 from traceinsight.report.options import ReportOptions
 from traceinsight.report.table_layout import Layout, PlacedColumn, lay_out
 from traceinsight.report.text import clean
@@ -37,7 +48,11 @@ _LABEL_WIDTH = 9
 
 def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
     """The whole report as text."""
-    document = build(diagnosis, options)
+    return draw(build(diagnosis, options), options)
+
+
+def draw(document: Document, options: ReportOptions) -> str:
+    """Any document as text."""
     page = _Page(options)
     page.verdict(document.verdict, document.basis)
     for section in document.sections:
@@ -80,7 +95,8 @@ class _Page:
         self._console.print()
         self._console.print(Text.assemble((title, "bold cyan"), (rule, "dim")), no_wrap=True, crop=True)
         for i, block in enumerate(section.blocks):
-            begins = isinstance(block, Table) or (isinstance(block, Paragraph) and block.number is not None)
+            numbered = isinstance(block, Paragraph) and block.number is not None
+            begins = isinstance(block, Table | Bars) or numbered
             if begins and i:
                 self._console.print()
             self.draw(block)
@@ -120,6 +136,13 @@ class _Page:
         self._print(_styled(f"{block.caption}:", "plain"))
         for layout in lay_out(block, self._width):
             self._table(layout)
+        self._print(_styled(block.legend, "muted"), indent=1)
+
+    @draw.register
+    def _(self, block: Bars) -> None:
+        self._print(_styled(f"{block.caption}:", "plain"))
+        for line in bar_lines(block, self._prose):
+            self._console.print(Text(line), no_wrap=True, crop=True)
         self._print(_styled(block.legend, "muted"), indent=1)
 
     def _table(self, layout: Layout) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -9,9 +10,9 @@ from markupsafe import Markup
 
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.build import build
-from traceinsight.report.document import Block, Paragraph, Section
-from traceinsight.report.html.bars import forward_bars, partition_bars
-from traceinsight.report.html.tiles import tiles
+from traceinsight.report.document import Block, Document, Paragraph, Section
+from traceinsight.report.html.bars import BarChart, forward_bars, partition_bars
+from traceinsight.report.html.tiles import Tile, tiles
 from traceinsight.report.options import ReportOptions
 from traceinsight.report.text import clean
 
@@ -26,6 +27,15 @@ def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
         _PARTITION: partition_bars(diagnosis, all_ranks=options.all_ranks),
         _FORWARD: forward_bars(diagnosis, all_ranks=options.all_ranks),
     }
+    return _page(document, charts, tiles(diagnosis))
+
+
+def draw(document: Document, options: ReportOptions) -> str:  # noqa: ARG001 - the reporters' common shape
+    """Any document as a page, with no charts but those it holds."""
+    return _page(document, {}, [])
+
+
+def _page(document: Document, charts: Mapping[str, BarChart | None], numbers: Sequence[Tile]) -> str:
     page = _environment().get_template(_TEMPLATE)
     text = page.render(
         document=document,
@@ -38,7 +48,7 @@ def render(diagnosis: Diagnosis, options: ReportOptions) -> str:
             }
             for number, section in enumerate(document.sections, start=1)
         ],
-        tiles=tiles(diagnosis),
+        tiles=numbers,
     )
     return f"{text.rstrip()}\n"
 

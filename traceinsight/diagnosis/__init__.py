@@ -28,6 +28,7 @@ from traceinsight.diagnosis.measurements import (
     StepTime,
     Straggler,
 )
+from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
 from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
 
 __all__ = [
@@ -53,8 +54,11 @@ __all__ = [
     "OtherRun",
     "Partition",
     "PhaseRow",
+    "PredictedEdit",
+    "Replay",
     "RoadmapEntry",
     "Run",
     "StepTime",
     "Straggler",
+    "WhatIf",
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from traceinsight.diagnosis.measurements import NanosecondRange
 from traceinsight.diagnosis.run import Struct
 
@@ -37,7 +39,11 @@ class Gain(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """One bottleneck with its evidence and its remedy."""
+    """One bottleneck with its evidence and its remedy.
+
+    ``edits``: how the remedy is written as an edit of the replay (``qcomms=fp8``), alternatives in order of
+    preference; empty where no edit models it. A replayed ``gain`` is that of the best of them, alone.
+    """
 
     rule: str
     severity: Literal["critical", "major", "minor"]
@@ -48,12 +54,27 @@ class Finding(Struct, frozen=True):
     gain: Gain | None
     action: str
     quality_risk: str
+    edits: list[str] = msgspec.field(default_factory=list)  # remedies as `whatif --edit` takes them
 
 
 class RoadmapEntry(Struct, frozen=True):
-    """A rule's remedy, in the order to apply."""
+    """One change, in the order to apply; each is predicted on top of those before it.
+
+    ``edit`` and the numbers are None where the remedy of ``rule`` cannot be replayed. ``step_ns`` is the
+    step time with this change and all before it; ``speedup`` the time per example before it over that after
+    it, ``cumulative_speedup`` today's over that. ``examples_per_s`` is over all ranks, None where the
+    manifest does not give the batch. ``compute_share``: compute time of the median rank / step time after
+    it, which is 1 when no device ever waits.
+    """
 
     rule: str
+    edit: str | None = None  # the change as `whatif --edit` takes it
+    effort: str | None = None  # setting, placement, model, parallelism
+    step_ns: NanosecondRange | None = None  # predicted step time
+    speedup: Interval | None = None  # against the entry before
+    cumulative_speedup: Interval | None = None  # against today
+    examples_per_s: Interval | None = None  # predicted, over all ranks
+    compute_share: float | None = None  # of the predicted step in which the median rank computes
 
 
 class NotJudged(Struct, frozen=True):

@@ -14,6 +14,7 @@ from traceinsight.diagnosis.measurements import (
     StepTime,
     Straggler,
 )
+from traceinsight.diagnosis.prediction import Replay
 from traceinsight.diagnosis.run import DataQuality, Run, Struct
 
 SCHEMA_VERSION = 1
@@ -46,4 +47,5 @@ class Diagnosis(Struct, frozen=True):
     clean: list[CleanRule]
     not_judged: list[NotJudged]
     data_quality: list[DataQuality]
+    replay: Replay | None = None  # None in documents of versions that did not replay
     schema_version: int = SCHEMA_VERSION

@@ -14,10 +14,10 @@ class Replay(Struct, frozen=True):
     of the step; median over steps, and that of the worst step. None where no graph could be built.
     """
 
-    residual_share: float | None
-    worst_step: float | None
-    predicted: bool
-    reason: str | None
+    residual_share: float | None  # replayed against measured step, median over steps; null when no graph
+    worst_step: float | None  # the same for the worst step
+    predicted: bool  # whether gains were replayed
+    reason: str | None  # why nothing was predicted
 
 
 class PredictedEdit(Struct, frozen=True):

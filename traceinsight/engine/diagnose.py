@@ -13,9 +13,10 @@ from traceinsight.analyses.partition import partition, step_times
 from traceinsight.analyses.phases import phases
 from traceinsight.analyses.stragglers import find_stragglers
 from traceinsight.base.notes import DataNote
-from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun, RoadmapEntry
+from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun
 from traceinsight.engine.facts import capture_facts, data_notes, run_facts
 from traceinsight.engine.judgement import judge_all
+from traceinsight.engine.roadmap import plan_changes
 from traceinsight.engine.verdict import verdict_of
 from traceinsight.trace.activity import activities
 from traceinsight.trace.trace_set import TraceSet
@@ -44,6 +45,7 @@ def diagnose(
         device_word="GPU" if trace_set.has_gpu else "rank",
     )
     judgement = judge_all(RULES, measurements)
+    planned = plan_changes(trace_set, activity, measurements, judgement.findings)
     return Diagnosis(
         generator=Generator(name="traceinsight", version=version),
         run=measurements.run,
@@ -57,8 +59,9 @@ def diagnose(
         clocks=clocks(trace_set),
         stragglers=list(stragglers.stragglers),
         kernels=kernel_families(trace_set),
-        findings=judgement.findings,
-        roadmap=[RoadmapEntry(rule=finding.rule) for finding in judgement.findings],
+        findings=planned.findings,
+        roadmap=planned.roadmap,
+        replay=planned.replay,
         clean=judgement.clean,
         not_judged=judgement.not_judged,
         data_quality=[_quality(note) for note in data_notes(trace_set)],

@@ -8,7 +8,6 @@ from traceinsight.diagnosis import Interval, NanosecondRange, OtherRun
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
 from traceinsight.engine.facts import run_facts
 from traceinsight.replay.edits.edit import Edit, NotApplicableError
-from traceinsight.replay.edits.network import LargerBatch
 from traceinsight.replay.edits.registry import parse_edit
 from traceinsight.replay.predict import Bench, Prediction
 from traceinsight.replay.prepared import Prepared, Residual, Unpredictable, prepare
@@ -27,10 +26,12 @@ def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[Othe
     prepared = prepare(trace_set, activities(trace_set))
     run = run_facts(trace_set, other_runs)
     if isinstance(prepared, Unpredictable):
-        return WhatIf(run=run, replay=_replay(prepared.residual, prepared.reason), step_ns=None, edits=[])
+        return WhatIf(
+            run=run, replay=replay_facts(prepared.residual, prepared.reason), step_ns=None, edits=[]
+        )
     return WhatIf(
         run=run,
-        replay=_replay(prepared.residual, None),
+        replay=replay_facts(prepared.residual, None),
         step_ns=round(prepared.step_ns),
         edits=_apply_in_turn(prepared, parsed),
     )
@@ -56,12 +57,10 @@ def _apply_in_turn(prepared: Prepared, edits: Sequence[Edit]) -> list[PredictedE
 def _predicted(edit: Edit, before: Prediction, after: Prediction) -> PredictedEdit:
     return PredictedEdit(
         edit=edit.text,
-        step_ns=NanosecondRange(
-            low=round(after.low_ns), expected=round(after.expected_ns), high=round(after.high_ns)
-        ),
-        speedup=_speedup(before.expected_ns, after),
-        cumulative_speedup=_speedup(after.before_ns, after),
-        per_example_factor=edit.factor if isinstance(edit, LargerBatch) else 1.0,
+        step_ns=step_range(after),
+        speedup=speedup(before.expected_ns, after),
+        cumulative_speedup=speedup(after.before_ns, after),
+        per_example_factor=after.examples_factor / before.examples_factor,
         not_applicable=None,
     )
 
@@ -77,7 +76,14 @@ def _not_applicable(edit: Edit, reason: str) -> PredictedEdit:
     )
 
 
-def _speedup(now_ns: float, after: Prediction) -> Interval:
+def step_range(after: Prediction) -> NanosecondRange:
+    """Step time after the edits, with its interval."""
+    return NanosecondRange(
+        low=round(after.low_ns), expected=round(after.expected_ns), high=round(after.high_ns)
+    )
+
+
+def speedup(now_ns: float, after: Prediction) -> Interval:
     """Step time now over step time then: the slow end of the interval is the low speedup."""
     least = 1.0  # ns: a step of no length would make the speedup infinite
     return Interval(
@@ -87,7 +93,8 @@ def _speedup(now_ns: float, after: Prediction) -> Interval:
     )
 
 
-def _replay(residual: Residual | None, reason: str | None) -> Replay:
+def replay_facts(residual: Residual | None, reason: str | None) -> Replay:
+    """The replay's part of a document."""
     return Replay(
         residual_share=residual.share if residual else None,
         worst_step=residual.worst_share if residual else None,

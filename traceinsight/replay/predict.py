@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from traceinsight.replay.edits.edit import Edit
+from traceinsight.replay.edits.network import LargerBatch
 from traceinsight.replay.facts import Facts
-from traceinsight.replay.graph import Graph
+from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
 from traceinsight.replay.solve import replay, step_length_ns
 
@@ -17,6 +19,8 @@ class Prediction:
     """Step time after the edits, ns. ``low`` is the most and ``high`` the least that may be gained.
 
     The interval carries the replay's residual and each edit's own uncertainty, both relative to the change.
+    ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
+    against today.
     """
 
     edits: tuple[str, ...]
@@ -24,6 +28,13 @@ class Prediction:
     low_ns: float
     expected_ns: float
     high_ns: float
+    examples_factor: float
+    work_factor: float
+
+    @property
+    def per_example_ns(self) -> float:
+        """Step time over today's number of examples per step: comparable where the batch grows."""
+        return self.expected_ns / self.examples_factor
 
 
 class Bench:
@@ -35,6 +46,7 @@ class Bench:
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
         self._length_ns = self._length_of(prepared.graphs)
+        self._work_ns = _work_ns(prepared.graphs)
 
     def predict(self, edits: Sequence[Edit]) -> Prediction:
         """The step time with all these edits, in this order.
@@ -61,8 +73,15 @@ class Bench:
             low_ns=max(expected - spread, 0.0),
             expected_ns=expected,
             high_ns=expected + spread,
+            examples_factor=math.prod(edit.factor for edit in edits if isinstance(edit, LargerBatch)),
+            work_factor=_work_ns(graphs) / self._work_ns if self._work_ns else 1.0,
         )
 
     @staticmethod
     def _length_of(graphs: Sequence[Graph]) -> float:
         return step_length_ns(graphs, [replay(graph) for graph in graphs])
+
+
+def _work_ns(graphs: Sequence[Graph]) -> float:
+    """Device work of all ranks; 0 on CPU ranks, whose compute is host time."""
+    return sum(float(one.nodes.duration_ns[one.nodes.kind == NodeKind.WORK].sum()) for one in graphs)

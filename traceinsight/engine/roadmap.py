@@ -1,0 +1,123 @@
+"""From findings to a roadmap: replayed gains where the remedies can be replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from traceinsight.advice.measurements import Measurements
+from traceinsight.advice.roadmap import Change, alone, effort_of, plan
+from traceinsight.base.statistics import median
+from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry
+from traceinsight.diagnosis.prediction import Replay
+from traceinsight.engine.whatif import replay_facts, speedup, step_range
+from traceinsight.replay.predict import Bench
+from traceinsight.replay.prepared import Prepared, Unpredictable, prepare
+from traceinsight.trace.activity import Activity
+from traceinsight.trace.trace_set import TraceSet
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """Findings with replayed gains, the roadmap, and how far the replay can be trusted."""
+
+    findings: list[Finding]
+    roadmap: list[RoadmapEntry]
+    replay: Replay
+
+
+def plan_changes(
+    trace_set: TraceSet,
+    activity: Mapping[int, Activity],
+    measurements: Measurements,
+    findings: Sequence[Finding],
+) -> Planned:
+    """Replay the remedies of all findings.
+
+    A run that the replay does not explain keeps the ceilings of its findings, in their order.
+    """
+    prepared = _prepare(trace_set, activity)
+    if isinstance(prepared, Unpredictable):
+        unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings]
+        return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
+    bench = Bench(prepared)
+    gains = {rule: _gain(change) for rule, change in alone(bench, findings).items()}
+    replayed = [
+        msgspec.structs.replace(finding, gain=gains.get(finding.rule, finding.gain)) for finding in findings
+    ]
+    entries = [_entry(change, trace_set, measurements) for change in plan(bench, findings)]
+    return Planned(replayed, _with_unpredicted(entries, replayed), replay_facts(prepared.residual, None))
+
+
+def _prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared | Unpredictable:
+    """A replay that fails on an odd trace must not take the analysis with it."""
+    try:
+        return prepare(trace_set, activity)
+    except Exception as error:
+        return Unpredictable(f"the replay failed ({type(error).__name__}: {error}); please report this", None)
+
+
+def _gain(change: Change) -> Gain:
+    now_ns, after = change.before.expected_ns, change.after
+    return Gain(
+        kind="replayed",
+        step_ns=NanosecondRange(
+            low=round(now_ns - after.high_ns),
+            expected=round(now_ns - after.expected_ns),
+            high=round(now_ns - after.low_ns),
+        ),
+        speedup=_per_example(speedup(now_ns, after), after.examples_factor),
+    )
+
+
+def _entry(change: Change, trace_set: TraceSet, measurements: Measurements) -> RoadmapEntry:
+    before, after = change.before, change.after
+    return RoadmapEntry(
+        rule=change.rule,
+        edit=change.edit.text,
+        effort=effort_of(change.edit),
+        step_ns=step_range(after),
+        speedup=_per_example(
+            speedup(before.expected_ns, after), after.examples_factor / before.examples_factor
+        ),
+        cumulative_speedup=_per_example(speedup(after.before_ns, after), after.examples_factor),
+        examples_per_s=_examples_per_s(change, trace_set),
+        compute_share=_compute_ns(measurements) * after.work_factor / after.expected_ns,
+    )
+
+
+def _per_example(times: Interval, examples: float) -> Interval:
+    return Interval(low=times.low * examples, expected=times.expected * examples, high=times.high * examples)
+
+
+def _examples_per_s(change: Change, trace_set: TraceSet) -> Interval | None:
+    batch = (trace_set.manifest or {}).get("batch_per_rank")
+    if not isinstance(batch, int) or batch <= 0 or trace_set.world_size is None:
+        return None
+    examples = batch * trace_set.world_size * change.after.examples_factor
+    return Interval(
+        low=1e9 * examples / change.after.high_ns,
+        expected=1e9 * examples / change.after.expected_ns,
+        high=1e9 * examples / max(change.after.low_ns, 1.0),
+    )
+
+
+def _compute_ns(measurements: Measurements) -> float:
+    """Compute per step of the median rank."""
+    return median(list(measurements.per_rank(lambda row: row.compute_ns).values()))
+
+
+def _with_unpredicted(entries: list[RoadmapEntry], findings: Sequence[Finding]) -> list[RoadmapEntry]:
+    """Predicted changes first, then what could only be given a ceiling.
+
+    A finding whose replayed remedy gains too little is in neither: it stays a finding.
+    """
+    named = {entry.rule for entry in entries}
+    rest = [
+        RoadmapEntry(rule=finding.rule)
+        for finding in findings
+        if finding.rule not in named and (finding.gain is None or finding.gain.kind == "ceiling")
+    ]
+    return entries + rest

@@ -30,12 +30,15 @@ class Evidence(Struct, frozen=True):
 class Gain(Struct, frozen=True):
     """What the remedy would bring per step. A ceiling is the time that would vanish at best.
 
-    ``speedup`` is step time now / step time then. Gains of different findings overlap: never add them.
+    A replayed gain is what the step would be shorter by, since other work takes over part of what vanishes;
+    ``ceiling_ns`` then keeps the expected ceiling. ``speedup`` is step time now / step time then. Gains of
+    different findings overlap: never add them.
     """
 
     kind: Literal["ceiling", "replayed"]
     step_ns: NanosecondRange
     speedup: Interval
+    ceiling_ns: int | None = None  # what would vanish at best, beside a replayed gain
 
 
 class Finding(Struct, frozen=True):

@@ -49,7 +49,7 @@ def diagnose(
     return Diagnosis(
         generator=Generator(name="traceinsight", version=version),
         run=measurements.run,
-        verdict=verdict_of(measurements, judgement.findings),
+        verdict=verdict_of(measurements, planned.findings),
         step_times=step_times(trace_set),
         partition=parts,
         phases=phases(trace_set, activity),

@@ -36,19 +36,21 @@ def plan_changes(
 ) -> Planned:
     """Replay the remedies of all findings.
 
-    A run that the replay does not explain keeps the ceilings of its findings, in their order.
+    Findings come in the order of the roadmap. A run that the replay does not explain keeps their ceilings, in
+    the order they came in.
     """
     prepared = _prepare(trace_set, activity)
     if isinstance(prepared, Unpredictable):
         unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings]
         return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
     bench = Bench(prepared)
-    gains = {rule: _gain(change) for rule, change in alone(bench, findings).items()}
-    replayed = [
-        msgspec.structs.replace(finding, gain=gains.get(finding.rule, finding.gain)) for finding in findings
-    ]
-    entries = [_entry(change, trace_set, measurements) for change in plan(bench, findings)]
-    return Planned(replayed, _with_unpredicted(entries, replayed), replay_facts(prepared.residual, None))
+    best = alone(bench, findings)
+    replayed = [_with_gain(finding, best.get(finding.rule)) for finding in findings]
+    changes = plan(bench, findings)
+    entries = [_entry(change, trace_set, measurements) for change in changes]
+    gains_ns = [change.before.per_example_ns - change.after.per_example_ns for change in changes]
+    roadmap = _with_unpredicted(entries, gains_ns, replayed)
+    return Planned(_in_order(replayed, roadmap), roadmap, replay_facts(prepared.residual, None))
 
 
 def _prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared | Unpredictable:
@@ -59,9 +61,12 @@ def _prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared 
         return Unpredictable(f"the replay failed ({type(error).__name__}: {error}); please report this", None)
 
 
-def _gain(change: Change) -> Gain:
+def _with_gain(finding: Finding, change: Change | None) -> Finding:
+    """The finding with what its best edit brings, where one could be replayed."""
+    if change is None:
+        return finding
     now_ns, after = change.before.expected_ns, change.after
-    return Gain(
+    gain = Gain(
         kind="replayed",
         step_ns=NanosecondRange(
             low=round(now_ns - after.high_ns),
@@ -69,7 +74,9 @@ def _gain(change: Change) -> Gain:
             high=round(now_ns - after.low_ns),
         ),
         speedup=_per_example(speedup(now_ns, after), after.examples_factor),
+        ceiling_ns=finding.gain.step_ns.expected if finding.gain is not None else None,
     )
+    return msgspec.structs.replace(finding, gain=gain)
 
 
 def _entry(change: Change, trace_set: TraceSet, measurements: Measurements) -> RoadmapEntry:
@@ -94,7 +101,7 @@ def _per_example(times: Interval, examples: float) -> Interval:
 
 def _examples_per_s(change: Change, trace_set: TraceSet) -> Interval | None:
     batch = (trace_set.manifest or {}).get("batch_per_rank")
-    if not isinstance(batch, int) or batch <= 0 or trace_set.world_size is None:
+    if type(batch) is not int or batch <= 0 or trace_set.world_size is None:  # True is no batch
         return None
     examples = batch * trace_set.world_size * change.after.examples_factor
     return Interval(
@@ -109,15 +116,30 @@ def _compute_ns(measurements: Measurements) -> float:
     return median(list(measurements.per_rank(lambda row: row.compute_ns).values()))
 
 
-def _with_unpredicted(entries: list[RoadmapEntry], findings: Sequence[Finding]) -> list[RoadmapEntry]:
-    """Predicted changes first, then what could only be given a ceiling.
+CEILING_WEIGHT = 0.5
+"""What a ceiling counts against a replayed gain in the order: a remedy removes only part of a loss."""
 
-    A finding whose replayed remedy gains too little is in neither: it stays a finding.
+
+def _with_unpredicted(
+    entries: list[RoadmapEntry], gains_ns: Sequence[float], findings: Sequence[Finding]
+) -> list[RoadmapEntry]:
+    """The predicted changes in their order, and what could only be given a ceiling in its place among them.
+
+    A finding whose replayed remedy gains too little is not in the roadmap: it stays a finding.
     """
     named = {entry.rule for entry in entries}
-    rest = [
-        RoadmapEntry(rule=finding.rule)
-        for finding in findings
-        if finding.rule not in named and (finding.gain is None or finding.gain.kind == "ceiling")
-    ]
-    return entries + rest
+    placed = list(zip(gains_ns, entries, strict=True))
+    for finding in findings:
+        if finding.rule in named or (finding.gain is not None and finding.gain.kind == "replayed"):
+            continue
+        named.add(finding.rule)
+        weight = CEILING_WEIGHT * finding.gain.step_ns.expected if finding.gain is not None else 0.0
+        before = next((at for at, (gain, _) in enumerate(placed) if gain < weight), len(placed))
+        placed.insert(before, (weight, RoadmapEntry(rule=finding.rule)))
+    return [entry for _, entry in placed]
+
+
+def _in_order(findings: Sequence[Finding], roadmap: Sequence[RoadmapEntry]) -> list[Finding]:
+    """Findings as the roadmap orders their rules; those it does not name last, the largest gain first."""
+    place = {entry.rule: at for at, entry in enumerate(roadmap)}
+    return sorted(findings, key=lambda finding: place.get(finding.rule, len(place)))

@@ -16,6 +16,7 @@ from traceinsight.base.units import (
 )
 from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain
 from traceinsight.report.document import Block, Facts, Paragraph, Section
+from traceinsight.report.sections import roadmap
 
 _FORMATS: dict[str, Callable[[float | None], str]] = {
     "ns": format_ns,
@@ -27,6 +28,9 @@ _FORMATS: dict[str, Callable[[float | None], str]] = {
 }
 _RANKS_SHOWN = 8
 
+MUCH_LESS = 0.75
+"""A replayed gain below this share of its ceiling needs a word on where the rest goes."""
+
 
 def section(diagnosis: Diagnosis) -> Section:
     """Each finding with what to do, what it brings, what it risks and why it is believed."""
@@ -34,7 +38,7 @@ def section(diagnosis: Diagnosis) -> Section:
     if not findings:
         return Section("What to change next", (Paragraph(_nothing(diagnosis), "good"),))
     step_ns = typical_step_ns(diagnosis)
-    blocks: list[Block] = []
+    blocks: list[Block] = list(roadmap.blocks(diagnosis, findings))
     for number, finding in enumerate(findings, start=1):
         blocks += _finding(number, finding, step_ns, len(diagnosis.run.ranks))
     if sum(finding.gain is not None for finding in findings) > 1:
@@ -106,7 +110,10 @@ def gain_line(gain: Gain | None, step_ns: float | None) -> str:
         spread = f"; {between} over ranks" if gain.step_ns.high > gain.step_ns.expected else ""
         return f"at most {size}, so {factor} as fast at best (ceiling{spread})"
     low, high = format_factor(gain.speedup.low), format_factor(gain.speedup.high)
-    return f"{size}, {between}; {factor} as fast, {low} to {high} (replayed)"
+    said = f"{size}, {between}; {factor} as fast, {low} to {high} (replayed)"
+    if gain.ceiling_ns is not None and gain.step_ns.expected < MUCH_LESS * gain.ceiling_ns:
+        said += f". Of {format_ns(gain.ceiling_ns)} that would vanish, other work takes over the rest"
+    return said
 
 
 def evidence_line(evidence: Evidence) -> str:

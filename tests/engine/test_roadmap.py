@@ -1,0 +1,105 @@
+"""Findings with replayed gains and the roadmap of built jobs, whose step after each change is known."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from tests.builders import MS, JobBuilder, Late
+from tests.replay.jobs import load, step_ns
+from traceinsight.advice.measurements import Measurements
+from traceinsight.analyses.partition import partition
+from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange
+from traceinsight.engine.facts import capture_facts, run_facts
+from traceinsight.engine.roadmap import Planned, plan_changes
+from traceinsight.trace.activity import activities
+from traceinsight.trace.trace_set import TraceSet
+
+LATE = JobBuilder(late=(Late(2, 2 * MS),))
+
+
+def finding(rule: str, edits: list[str], ceiling_ns: int | None) -> Finding:
+    gain = None
+    if ceiling_ns is not None:
+        size = NanosecondRange(low=0, expected=ceiling_ns, high=ceiling_ns)
+        gain = Gain(kind="ceiling", step_ns=size, speedup=Interval(low=1, expected=1, high=1))
+    return Finding(
+        rule=rule, severity="major", confidence="high", title=rule, ranks=[], evidence=[], gain=gain,
+        action="", quality_risk="", edits=edits,
+    )  # fmt: skip
+
+
+def planned(trace_set: TraceSet, *findings: Finding) -> Planned:
+    activity = activities(trace_set)
+    measurements = Measurements(
+        run=run_facts(trace_set, ()),
+        partition=partition(trace_set, activity),
+        communication=(),
+        stragglers=(),
+        stragglers_not_judged=None,
+        capture=capture_facts(trace_set),
+        device_word="GPU",
+    )
+    return plan_changes(trace_set, activity, measurements, findings)
+
+
+def test_a_replayed_gain_takes_the_place_of_the_ceiling() -> None:
+    late, mended = step_ns(LATE.build()), step_ns(replace(LATE, late=()).build())
+    found = planned(load(LATE.build()), finding("straggler", ["no-straggler=2"], 9 * MS))
+
+    (one,), (entry,) = found.findings, found.roadmap
+    assert one.gain is not None and (one.gain.kind, one.gain.ceiling_ns) == ("replayed", 9 * MS)
+    assert one.gain.step_ns.expected == pytest.approx(late - mended, rel=0.03)
+    assert one.gain.step_ns.low <= one.gain.step_ns.expected <= one.gain.step_ns.high
+    assert (entry.rule, entry.edit, entry.effort) == ("straggler", "no-straggler=2", "setting")
+    assert entry.step_ns is not None and entry.step_ns.expected == pytest.approx(mended, rel=0.01)
+    assert entry.speedup == entry.cumulative_speedup
+    assert entry.examples_per_s is None  # no manifest
+    assert found.replay.predicted and found.replay.residual_share is not None
+
+
+def test_a_ceiling_stands_where_half_of_it_belongs() -> None:
+    gained = round(step_ns(LATE.build()) - step_ns(replace(LATE, late=()).build()))
+    trace_set = load(LATE.build())
+    mended = finding("straggler", ["no-straggler=2"], gained)
+    small = planned(trace_set, mended, finding("unmodelled", [], gained))
+    large = planned(trace_set, mended, finding("unmodelled", [], 3 * gained))
+    assert [entry.rule for entry in small.roadmap] == ["straggler", "unmodelled"]
+    assert [entry.rule for entry in large.roadmap] == ["unmodelled", "straggler"]
+    assert [one.rule for one in large.findings] == ["unmodelled", "straggler"]
+    assert large.roadmap[0].edit is None and large.roadmap[0].step_ns is None
+
+
+def test_a_remedy_that_brings_nothing_is_no_step_of_the_roadmap() -> None:
+    found = planned(
+        load(LATE.build()),
+        finding("input-bound", ["no-straggler=1"], 5 * MS),  # rank 1 is never late
+        finding("poor-capture", [], None),
+    )
+    assert [entry.rule for entry in found.roadmap] == ["input-bound", "poor-capture"]
+    assert [entry.edit for entry in found.roadmap] == [None, None]  # it does not apply: its ceiling stays
+
+
+def test_examples_per_second_follow_the_predicted_step() -> None:
+    trace_set = replace(load(LATE.build()), manifest={"batch_per_rank": 512}, world_size=4)
+    (entry,) = planned(trace_set, finding("straggler", ["no-straggler=2"], MS)).roadmap
+    assert entry.step_ns is not None and entry.examples_per_s is not None
+    assert entry.examples_per_s.expected == pytest.approx(4 * 512 / (entry.step_ns.expected / 1e9), rel=1e-6)
+
+
+@pytest.mark.parametrize("batch", [None, "512", -1, 0, 5.5, True, []])
+def test_a_batch_that_cannot_be_gives_no_rate(batch: object) -> None:
+    trace_set = replace(load(LATE.build()), manifest={"batch_per_rank": batch}, world_size=4)
+    (entry,) = planned(trace_set, finding("straggler", ["no-straggler=2"], MS)).roadmap
+    assert entry.examples_per_s is None
+
+
+def test_what_the_replay_cannot_explain_keeps_its_ceilings() -> None:
+    trace_set = replace(load(LATE.build()), step_source="one window")
+    found = planned(
+        trace_set, finding("straggler", ["no-straggler=2"], MS), finding("host-bound", ["fuse"], MS)
+    )
+    assert [entry.edit for entry in found.roadmap] == [None, None]
+    assert [one.gain.kind for one in found.findings if one.gain] == ["ceiling", "ceiling"]
+    assert not found.replay.predicted and found.replay.reason
+    assert msgspec.json.encode(found.replay)

@@ -1,6 +1,6 @@
-"""Write docs/json.md and docs/diagnosis.schema.json from the structs of ``traceinsight.diagnosis``.
+"""Write docs/json.md and the schemas beside it from the structs of ``traceinsight.diagnosis``.
 
-``python docs/generate_json_md.py`` writes both; with ``--check`` it writes nothing and fails when one is
+``python docs/generate_json_md.py`` writes all; with ``--check`` it writes nothing and fails when one is
 stale. A field's meaning is the comment on its line, else what its name means in its struct (``IN_STRUCT``),
 else what its name means everywhere (``COMMON``).
 """
@@ -21,18 +21,36 @@ import msgspec
 
 from traceinsight import diagnosis
 from traceinsight.diagnosis import SCHEMA_VERSION, Diagnosis
+from traceinsight.diagnosis.comparison import Comparison
 
 HERE = Path(__file__).parent
 
+DOCUMENTS: dict[type[msgspec.Struct], str] = {
+    Diagnosis: "`traceinsight analyze TRACES --format json`",
+    Comparison: "`traceinsight compare BEFORE AFTER --format json`",
+}
+"""What each command writes; its schema is ``<name>.schema.json``."""
+
 COMMON = {
-    "algorithm_gbps": "algorithm bandwidth, GB/s, as nccl-tests define it; null when unknown",
     "action": "what to change",
+    "after": "the same of AFTER; null where that run has none",
+    "after_examples_per_s": "examples per second of the whole job after",
+    "after_ns": "median over steps after",
+    "after_share": "of AFTER's mean step window",
+    "algorithm_gbps": "algorithm bandwidth, GB/s, as nccl-tests define it; null when unknown",
     "backend": "communication library: nccl, gloo, ...; null when not recorded",
+    "before": "of BEFORE; null where that run has none",
+    "before_examples_per_s": "examples per second of the whole job before",
+    "before_ns": "median over steps before",
+    "before_share": "of BEFORE's mean step window",
     "bus_gbps": "bus bandwidth, GB/s, as nccl-tests define it; null when unknown",
     "busy_ns": "time the operation ran, exposed or not",
     "bytes_per_step": "payload one rank sends per step, bytes; null when not recorded",
     "capture_hint": "the capture setting that would allow to judge",
     "cause": "why: compute, input, host, host_sync, allocator, copy, unknown",
+    "change": "the part's time in both runs",
+    "change_ns": "`after_ns` - `before_ns`",
+    "change_share": "change against before",
     "clean": "rules that looked and found nothing",
     "clocks": "clock of every rank against the reference",
     "code": "stable kebab-case identifier",
@@ -44,13 +62,18 @@ COMMON = {
     "copy_ns": "memory copies",
     "count": "how many events or files it concerns; null where counting makes no sense",
     "count_per_step": "how many per step, mean",
+    "coverage": "share of cases in which such an interval holds the true change",
     "cpu_ns": "between the CPU marks of the step; null when not recorded",
     "data_quality": "what to know about the data",
     "device_ns": "window of the step on the device; null when not recorded",
     "dropped_steps": "captured steps left out of every number",
     "dtype": "element type as the profiler writes it; null when not recorded",
+    "edit": "the edit, as `whatif` takes it",
+    "equal_batch": "with AFTER's step scaled to BEFORE's batch; null where batches are equal or not known",
+    "error_share": "expected / measured - 1; null where there is nothing to hold it against",
     "evidence": "the numbers it rests on",
     "expected": "best estimate",
+    "exposed": "`exposed_ns` in both runs",
     "exposed_comm_ns": "communication while nothing computes",
     "exposed_comm_transfer_ns": "exposed communication after the last member's arrival",
     "exposed_comm_wait_ns": "exposed communication before the last member's arrival",
@@ -65,25 +88,40 @@ COMMON = {
     "findings": "bottlenecks; the order to act on is `roadmap`",
     "forward": "communication share of forward, per rank and step",
     "gain": "what the remedy would bring; null when it cannot be predicted",
+    "gates": "results of `--fail-on`",
     "generator": "the program that wrote the document",
     "group": "process group",
     "high": "upper bound",
+    "high_ns": "upper bound of `change_ns`; null when not judged",
+    "high_share": "upper bound of `share`",
+    "hints": "edits that seem to lie between the runs",
+    "idle_by_cause": "idle time by cause, in both runs",
     "idle_ns": "nothing runs on the device",
+    "inside_interval": "whether the measured step lies within `step_ns`",
+    "judged": "whether the steps tell how large the noise is",
     "kernels": "device time by kernel family",
     "kind": "`ceiling`: the time that would vanish at best; `replayed`: predicted by replay",
     "label": "annotation that launched it; null when there is none",
     "last_rank": "who arrived last; null when that cannot be told",
+    "limit_share": "what was allowed, against the step time before",
     "low": "lower bound",
+    "low_ns": "lower bound of `change_ns`; null when not judged",
+    "low_share": "lower bound of `share`",
+    "measured_ns": "step time of AFTER; null for all but the last edit",
     "message": "one sentence for a person",
     "metric": "name of the number",
     "name": "name",
     "not_judged": "questions the data could not answer",
+    "notes": "what makes the runs less comparable",
     "op": "operation: all_to_all, all_reduce, ...",
     "other_runs": "runs found among the files and not analysed",
+    "outcome": "`not_judged` fails a pipeline as `failed` does",
     "partition": "where the step window went, per rank and step",
     "persistence": "whether it recurs over steps",
     "phase": "phase of the step that launched it",
     "phases": "the step by phase, per rank and step",
+    "predictions": "predicted against measured; empty without `--edit`",
+    "presence": "whether it was found in each run",
     "quality_risk": "risk to model quality, and the check to run",
     "rank": "rank of the process; null when it concerns no single one",
     "ranks": "ranks concerned",
@@ -94,18 +132,21 @@ COMMON = {
     "run": "the analysed run",
     "schema_version": "version of this contract",
     "severity": "how grave it is",
+    "significant": "whether it is beyond the noise and at least 1 % of the step time before",
     "simulated": "whether the traces are simulated",
     "size_imbalance": "max/mean of bytes over ranks, for all-to-all-v; null when sizes are unknown",
     "source": "how it was found",
     "span_ns": "device span of forward, the denominator of its shares",
     "speedup": "step time now / step time then",
     "step": "step number as the trace counts",
+    "step_ns": "time saved per step, ns",
+    "step_time": "the step in both runs",
     "step_times": "length of every step on every rank",
     "steps_judged": "steps looked at",
     "steps_late": "of those, steps in which the group was late",
-    "step_ns": "time saved per step, ns",
     "stragglers": "ranks that make the others wait; empty when none is established",
     "summary": "which number stayed below which threshold",
+    "throughput": "examples per second; null where a batch or world size is not known",
     "title": "the finding in a sentence",
     "top_kernels": "names of the kernels with the largest time",
     "unmatched_ranks": "members whose part was not found",
@@ -146,18 +187,31 @@ IN_STRUCT = {
         "busy_ns": "sum of kernel durations per step, mean over ranks",
         "share": "of the summed device time of all families (streams overlap: not of the window)",
     },
+    "Comparison": {
+        "before": "the run to compare with",
+        "after": "the run that is judged",
+        "before_steps": "steps that are compared",
+        "after_steps": "steps that are compared",
+        "partition": "parts of the step window in both runs",
+    },
+    "Change": {
+        "share": "`change_ns` against the step time before",
+        "reason": "why it is not judged, or null",
+    },
+    "HeldPrediction": {"step_ns": "predicted step time; null where nothing is predicted"},
+    "GateResult": {"change_share": "growth against the step time before; null when not measured"},
     "Evidence": {"where": "the place of the number and, for a share, its denominator"},
 }
 
 _SIMPLE = {int: "integer", float: "number", str: "string", bool: "boolean", types.NoneType: "null"}
 
-_INTRODUCTION = """# The JSON document
+_INTRODUCTION = """# The JSON documents
 
 <!-- Written by docs/generate_json_md.py; change the structs of traceinsight/diagnosis/ instead. -->
 
-`traceinsight analyze TRACES --format json` writes one object. Its version is `schema_version`: {version}.
-Fields are added without a new version; none is renamed, removed or given another meaning. The JSON Schema of
-the same structs is [diagnosis.schema.json](diagnosis.schema.json). How each number is computed stands in
+Each command with `--format json` writes one object: {documents}. Its version is `schema_version`,
+now {version}. Fields are added without a new version; none is renamed, removed or given another meaning. A
+JSON Schema of the same structs lies beside this page. How each number is computed stands in
 [metrics.md](metrics.md).
 
 - Durations end in `_ns` and are nanoseconds; sizes are bytes; shares are 0 to 1.
@@ -178,11 +232,14 @@ print(diagnosis.verdict)
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    """The document first, then what it consists of, in order of appearance."""
-    found: list[type[msgspec.Struct]] = [Diagnosis]
-    for struct in found:
-        for hint in typing.get_type_hints(struct).values():
-            found += [one for one in _parts(hint) if one not in found]
+    """Each document, followed by what it consists of, in order of appearance."""
+    found: list[type[msgspec.Struct]] = []
+    for document in DOCUMENTS:
+        own = [document]
+        for struct in own:
+            for hint in typing.get_type_hints(struct).values():
+                own += [one for one in _parts(hint) if one not in own]
+        found += [one for one in own if one not in found]
     return found
 
 
@@ -235,9 +292,13 @@ def _json_words(text: str) -> str:
 
 def markdown() -> str:
     """The whole page."""
-    parts = [_INTRODUCTION.format(version=SCHEMA_VERSION)]
+    documents = ", ".join(f"[{one.__name__}](#{one.__name__.lower()})" for one in DOCUMENTS)
+    parts = [_INTRODUCTION.format(version=SCHEMA_VERSION, documents=documents)]
     for struct in structs():
         doc = _json_words(inspect.getdoc(struct) or "")
+        if struct in DOCUMENTS:
+            link = f"[{schema_name(struct)}]({schema_name(struct)})"
+            doc = f"{doc}\n\nWritten by {DOCUMENTS[struct]}; schema: {link}."
         hints = typing.get_type_hints(struct)
         rows = [
             f"| `{name}` | {type_text(hints[name])} | {meaning.replace('|', '/')} |"
@@ -250,25 +311,35 @@ def markdown() -> str:
     return "\n".join(parts)
 
 
-def schema() -> str:
+def schema_name(document: type[msgspec.Struct]) -> str:
+    """File of a document's schema."""
+    return f"{document.__name__.lower()}.schema.json"
+
+
+def schema(document: type[msgspec.Struct]) -> str:
     """JSON Schema, draft 2020-12."""
-    body = msgspec.json.schema(Diagnosis)
-    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "traceinsight diagnosis"}
-    return json.dumps(head | body, indent=2) + "\n"
+    title = f"traceinsight {document.__name__.lower()}"
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title}
+    return json.dumps(head | msgspec.json.schema(document), indent=2) + "\n"
+
+
+def outputs() -> dict[Path, str]:
+    """Every file that is generated, with its text."""
+    return {HERE / "json.md": markdown()} | {HERE / schema_name(one): schema(one) for one in DOCUMENTS}
 
 
 def main(arguments: list[str]) -> int:
     """Write the files, or say with the exit code whether they are current."""
     stale = [
         path
-        for path, text in ((HERE / "json.md", markdown()), (HERE / "diagnosis.schema.json", schema()))
+        for path, text in outputs().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     if "--check" in arguments:
         sys.stderr.writelines(f"stale: {path.name}; run python docs/generate_json_md.py\n" for path in stale)
         return 1 if stale else 0
-    (HERE / "json.md").write_text(markdown(), encoding="utf-8")
-    (HERE / "diagnosis.schema.json").write_text(schema(), encoding="utf-8")
+    for path, text in outputs().items():
+        path.write_text(text, encoding="utf-8")
     return 0
 
 

@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from traceinsight import __version__
+from traceinsight.base.errors import UsageError
 from traceinsight.diagnosis import Diagnosis, OtherRun
+from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.engine import diagnose as diagnose_trace_set
+from traceinsight.engine.comparison import compare as compare_diagnoses
+from traceinsight.engine.comparison import parse_limit
 from traceinsight.engine.whatif import what_if
 from traceinsight.reading import load as read
-from traceinsight.replay.edits.registry import edit_lines
+from traceinsight.reading.diagnosis_file import read_diagnosis
+from traceinsight.replay.edits.registry import edit_lines, parse_edit
 from traceinsight.trace.assemble import assemble
 from traceinsight.trace.trace_set import TraceSet
 
@@ -74,6 +79,80 @@ def whatif(loaded: Loaded, edits: Sequence[str]) -> WhatIf:
 
     """
     return what_if(loaded.trace_set, edits, loaded.other_runs)
+
+
+def compare(
+    before: Loaded | Diagnosis,
+    after: Loaded | Diagnosis,
+    edits: Sequence[str] = (),
+    *,
+    fail_on: Sequence[str] = (),
+) -> Comparison:
+    """Say what changed between two runs, and what of it is more than the noise of their steps.
+
+    Args:
+        before: The run to compare with.
+        after: The run to judge.
+        edits: What was changed between them, as for :func:`whatif`; predicted from ``before``, which must
+            then be traces, and held against ``after``.
+        fail_on: Limits such as ``regression=5%``; their results stand in ``gates``.
+
+    Raises:
+        UsageError: An edit or a limit is wrong, or an edit is given and ``before`` is no loaded trace.
+
+    """
+    limits = [parse_limit(text) for text in fail_on]
+    predicted = None
+    if edits:
+        if isinstance(before, Diagnosis):
+            raise UsageError(
+                "an edit is predicted by replaying BEFORE, which is a report without traces.",
+                what_to_do="Give the traces of BEFORE, or leave out --edit.",
+            )
+        predicted = whatif(before, edits)
+    return compare_diagnoses(
+        *(one if isinstance(one, Diagnosis) else diagnose(one) for one in (before, after)),
+        version=__version__,
+        edits=edits,
+        predicted=predicted,
+        limits=limits,
+    )
+
+
+def check_comparison(edits: Sequence[str], fail_on: Sequence[str]) -> None:
+    """Refuse what :func:`compare` would refuse, before the runs are read.
+
+    Raises:
+        UsageError: An edit or a limit is wrong.
+
+    """
+    for edit in edits:
+        parse_edit(edit)
+    for limit in fail_on:
+        parse_limit(limit)
+
+
+def load_run(
+    path: str | Path,
+    *,
+    run: int | None = None,
+    rank_regex: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Loaded | Diagnosis:
+    """One side of a comparison: traces as for :func:`load`, or what ``analyze --format json`` wrote.
+
+    Raises:
+        UsageError: As for :func:`load`; or ``run`` is given with a report, which holds one run.
+        UnreadableInputError: No usable trace was found, or the report is damaged or of another version.
+
+    """
+    report = read_diagnosis(Path(path))
+    if report is None:
+        return load(path, run=run, rank_regex=rank_regex, workers=workers, progress=progress)
+    if run is not None:
+        raise UsageError("a JSON report holds one run; there is none to choose.", where=str(path))
+    return report
 
 
 def edit_help() -> list[str]:

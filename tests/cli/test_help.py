@@ -16,7 +16,7 @@ from traceinsight.report import FORMATS
 
 Capture = pytest.CaptureFixture[str]
 PAGE = REPOSITORY / "docs" / "cli.md"
-CALLS = [["--help"], ["analyze", "--help"], ["rules", "--help"]]
+CALLS = [["--help"], ["analyze", "--help"], ["compare", "--help"], ["rules", "--help"]]
 
 
 @pytest.mark.parametrize("call", CALLS)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.diagnosis.comparison import Comparison
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -18,7 +19,7 @@ NO_MEASUREMENT = {"schema_version", "generator", "name", "version"}
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    found: list[type[msgspec.Struct]] = [Diagnosis]
+    found: list[type[msgspec.Struct]] = [Diagnosis, Comparison]
     for struct in found:
         for hint in typing.get_type_hints(struct).values():
             found += [one for one in parts(hint) if one not in found]

@@ -170,6 +170,7 @@ def _row(
         exposed_unsplit_ns=typical["unsplit"],
         exposed_share=typical["exposed"] / window_ns if window_ns else 0.0,
         bus_gbps=median(bandwidths) if bandwidths else None,
+        exposed_by_step_ns=[one.exposed for one in times.values()],
     )
 
 

@@ -33,3 +33,9 @@ class UnreadableInputError(TraceInsightError):
     """No usable trace could be read from the input."""
 
     exit_code = 3
+
+
+class GateFailedError(TraceInsightError):
+    """What ``--fail-on`` guards has become worse, or could not be judged."""
+
+    exit_code = 1

@@ -10,6 +10,7 @@ import typer
 
 from traceinsight import __version__
 from traceinsight.cli.analyze import analyze
+from traceinsight.cli.compare import compare
 from traceinsight.cli.dashboard import dashboard
 from traceinsight.cli.export import export
 from traceinsight.cli.rules import rules
@@ -26,7 +27,7 @@ app = typer.Typer(
         "the evidence.\n\n"
         "Example: [bold]traceinsight analyze traces/[/bold]"
     ),
-    epilog="Exit codes: 0 done, 1 a bug in traceinsight, 2 usage, 3 unreadable input.",
+    epilog="Exit codes: 0 done, 1 a --fail-on gate failed (or a bug), 2 usage, 3 unreadable input.",
     rich_markup_mode="rich",
     no_args_is_help=True,
     add_completion=False,
@@ -52,6 +53,7 @@ def _stoppable(command: Callable[_Arguments, None]) -> Callable[_Arguments, None
 
 app.command()(_stoppable(analyze))
 app.command()(_stoppable(whatif))
+app.command()(_stoppable(compare))
 app.command()(_stoppable(dashboard))
 app.command()(_stoppable(export))
 app.command()(_stoppable(simulate))

@@ -129,6 +129,7 @@ class CommunicationRow(Struct, frozen=True):
     exposed_unsplit_ns: int
     exposed_share: float
     bus_gbps: float | None
+    exposed_by_step_ns: list[int] | None = None  # in each of ``run.steps``; None in older documents
 
 
 class Clock(Struct, frozen=True):

@@ -46,6 +46,8 @@ class Run(Struct, frozen=True):
     files: list[str]
     quantized_comms: list[str] = []  # number formats on the wire, from TorchRec's encoder annotations
     simulated: bool = False
+    batch_per_rank: int | None = None  # examples per step of one rank, from the run manifest
+    sharding_group_size: int | None = None  # ranks that share one copy of the tables (2D), from the manifest
 
 
 class DataQuality(Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from traceinsight.trace.recording import MISSING, EventKind, Recording
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
 _CODEC = re.compile(r"^## (?:encoder|decoder) (\w+)")
+_MOST = 2**40  # examples or ranks; a larger number is no count
 
 
 def run_facts(trace_set: TraceSet, other_runs: Sequence[OtherRun]) -> Run:
@@ -34,7 +35,20 @@ def run_facts(trace_set: TraceSet, other_runs: Sequence[OtherRun]) -> Run:
         files=[trace.recording.file for trace in trace_set.ranks],
         quantized_comms=sorted({name for trace in trace_set.ranks for name in _codecs(trace.recording)}),
         simulated=manifest.get("simulated") is True,
+        batch_per_rank=_count(manifest, "batch_per_rank"),
+        sharding_group_size=_count(manifest, "parallelism", "group_size")
+        or _count(manifest, "config", "replicas", "group_size"),
     )
+
+
+def _count(manifest: Mapping[str, object], *path: str) -> int | None:
+    """A positive whole number in the manifest, which anybody may have written; None for anything else."""
+    value: object = manifest
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 < value <= _MOST else None
 
 
 def _codecs(recording: Recording) -> set[str]:

@@ -1,0 +1,186 @@
+"""Comparisons of diagnoses made by hand: batches, presence, notes, and documents that lack something."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.report.diagnoses import (
+    MS,
+    Parts,
+    _torchrec,
+    communication_row,
+    exchange_finding,
+    late_finding,
+    late_rank,
+    nothing_measured,
+    partition_row,
+    run,
+    straggler,
+)
+from traceinsight.diagnosis import Diagnosis, NotJudged
+from traceinsight.diagnosis.comparison import Comparison
+from traceinsight.engine.comparison import compare, parse_limit
+
+STEPS = [10, 11, 12, 13]
+
+
+def job(window_ms: int = 200, **changes: Any) -> Diagnosis:
+    """Four steps of 8 ranks, each 1 ms longer than the one before; a fifth one ends the capture."""
+    own = {key: changes.pop(key) for key in list(changes) if key in Diagnosis.__struct_fields__}
+    rows = [
+        partition_row(rank, step, window_ms=window_ms + at)
+        for at, step in enumerate([*STEPS, 14])
+        for rank in range(8)
+    ]
+    facts = run(steps=[*STEPS, 14], **changes)
+    return Parts(_torchrec()).build(**{"run": facts, "partition": rows, "step_times": []} | own)
+
+
+def held(before: Diagnosis, after: Diagnosis, *limits: str) -> Comparison:
+    return compare(before, after, version="1", limits=[parse_limit(text) for text in limits])
+
+
+def codes(comparison: Comparison) -> list[str]:
+    return [note.code for note in comparison.notes]
+
+
+def test_a_doubled_batch_is_compared_at_equal_batch() -> None:
+    # 200 to 203 ms for 512 examples, then 300 to 303 ms for 1024: 150 to 151.5 ms per 512.
+    found = held(job(batch_per_rank=512), job(300, batch_per_rank=1024), "regression=5%")
+    assert found.step_time.change_ns == 100 * MS
+    assert found.equal_batch is not None
+    assert found.equal_batch.after_ns == 150_750_000
+    assert found.equal_batch.share == pytest.approx(150.75 / 201.5 - 1)
+    assert found.verdict.startswith("A step is 25.2% shorter at equal batch")
+    assert found.throughput is not None
+    # 8 ranks x 512 / 201.5 ms and 8 x 1024 / 301.5 ms
+    assert found.throughput.before_examples_per_s == pytest.approx(8 * 512 / 0.2015)
+    assert found.throughput.after_examples_per_s == pytest.approx(8 * 1024 / 0.3015)
+    assert [gate.outcome for gate in found.gates] == ["passed"]
+    assert "batch" in codes(found)
+    assert [hint.edit for hint in found.hints] == ["batch=2"]
+
+
+def test_an_unknown_batch_is_said_to_be_unknown() -> None:
+    found = held(job(batch_per_rank=512), job(250))
+    assert found.equal_batch is None
+    assert found.throughput is None
+    assert "cannot be told" in found.notes[0].message
+
+
+def test_quantized_comms_are_noted_and_hinted() -> None:
+    found = held(job(), job(180, quantized_comms=["fp8"]))
+    assert "quantized-comms" in codes(found)
+    assert [hint.edit for hint in found.hints] == ["qcomms=fp8"]
+    assert compare(job(), job(quantized_comms=["fp8"]), version="1", edits=["qcomms=fp8"]).hints == []
+
+
+def test_what_is_no_edit_is_not_hinted() -> None:
+    found = held(job(), job(quantized_comms=["fp4"], batch_per_rank=None, sharding_group_size=None))
+    assert found.hints == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"device": "NVIDIA H100"}, "device"),
+        ({"backend": "gloo"}, "backend"),
+        ({"simulated": True}, "origin"),
+        ({"world_size": 16}, "world-size"),
+        ({"sharding_group_size": 4}, "sharding-groups"),
+        ({"step_source": "Optimizer.step"}, "step-source"),
+        ({"missing_ranks": [9]}, "missing-ranks"),
+    ],
+)
+def test_what_differs_is_noted(changes: dict[str, Any], code: str) -> None:
+    assert code in codes(held(job(), job(250, **changes)))
+    assert code not in codes(held(job(), job(250)))
+
+
+@pytest.mark.parametrize(
+    ("window_ms", "limit", "outcome"),
+    [
+        (220, "regression=5%", "failed"),  # 20 of 201.5 ms: 9.9 %
+        (220, "regression=10%", "passed"),
+        (180, "regression=0%", "passed"),
+        (201, "regression=0%", "passed"),  # 1 ms is 0.5 %: below what counts as a change
+        (220, "idle=5%", "failed"),  # the whole growth is idle time
+        (220, "exposed-comm=0%", "passed"),
+    ],
+)
+def test_gates(window_ms: int, limit: str, outcome: str) -> None:
+    assert [gate.outcome for gate in held(job(), job(window_ms), limit).gates] == [outcome]
+
+
+@pytest.mark.parametrize("steps", [0, 1])
+def test_a_gate_that_cannot_be_judged_does_not_pass(steps: int) -> None:
+    rows = [row for row in job().partition if row.step in STEPS[:steps]]
+    found = held(job(), job(run=run(steps=STEPS[:steps]), partition=rows), "regression=50%", "idle=50%")
+    assert [gate.outcome for gate in found.gates] == ["not_judged", "not_judged"]
+    assert found.verdict.startswith("The change cannot be judged")
+
+
+def test_nothing_measured_on_either_side() -> None:
+    found = held(nothing_measured(), nothing_measured())
+    assert found.step_time.before_ns is None
+    assert found.verdict == "The change cannot be judged: not measured before and after."
+    assert found.partition[0].before_share is None
+    assert "same-input" not in codes(found)  # two runs without measurements hold none that are the same
+
+
+def test_without_device_windows_the_steps_of_the_host_are_compared() -> None:
+    own = late_rank()
+    hosts = replace(own, partition=[], run=run(steps=[10, 11, 12]))
+    slower = [replace(row, cpu_ns=2 * (row.cpu_ns or 0)) for row in own.step_times]
+    found = held(hosts, replace(hosts, step_times=slower))
+    assert "host-steps" in codes(found)
+    assert found.step_time.share == pytest.approx(1.0)
+
+
+def test_a_finding_that_cannot_be_judged_has_not_vanished() -> None:
+    blind = [NotJudged(rule="straggler", reason="one rank", capture_hint="all ranks")]
+    found = held(
+        job(stragglers=[straggler()], findings=[late_finding(), exchange_finding()]),
+        job(250, stragglers=[], findings=[], not_judged=blind),
+    )
+    assert [row.presence for row in found.stragglers] == ["not_judged_after"]
+    assert {(row.before.rule, row.presence) for row in found.findings if row.before} == {
+        ("straggler", "not_judged_after"),
+        ("exposed-all-to-all", "vanished"),
+    }
+
+
+def test_groups_that_share_a_rank_are_the_same_straggler() -> None:
+    before = job(stragglers=[straggler(ranks=[5]), straggler(ranks=[1])])
+    after = job(250, stragglers=[straggler(ranks=[5, 6]), straggler(ranks=[7])])
+    found = {
+        tuple((row.after or row.before).ranks): row.presence  # type: ignore[union-attr]
+        for row in held(before, after).stragglers
+    }
+    assert found == {(5, 6): "stayed", (1,): "vanished", (7,): "appeared"}
+
+
+def test_a_kind_that_one_run_lacks_is_not_judged() -> None:
+    rows = [communication_row(exposed_by_step_ns=[40 * MS] * 5)]
+    found = held(job(communication=rows), job(communication=[]))
+    (row,) = found.communication
+    assert row.after is None
+    assert row.exposed.before_ns == 40 * MS
+    assert not row.exposed.judged
+
+
+def test_a_kind_of_an_older_document_is_not_judged() -> None:
+    rows = [communication_row(exposed_by_step_ns=None)]
+    (row,) = held(job(communication=rows), job(communication=rows)).communication
+    assert row.exposed.reason is not None
+    assert "older version" in row.exposed.reason
+
+
+def test_a_kind_is_judged_over_the_counted_steps() -> None:
+    def rows(ms: int) -> list[Any]:
+        return [communication_row(exposed_by_step_ns=[ms * MS] * 4 + [900 * MS])]  # the last is not counted
+
+    (row,) = held(job(communication=rows(40)), job(communication=rows(10))).communication
+    assert row.exposed.change_ns == row.exposed.low_ns == -30 * MS
+    assert row.exposed.significant

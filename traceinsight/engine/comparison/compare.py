@@ -1,0 +1,98 @@
+"""Two diagnoses side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from traceinsight.base.statistics import median
+from traceinsight.diagnosis import Diagnosis, Generator
+from traceinsight.diagnosis.comparison import Change, Comparison, Throughput
+from traceinsight.diagnosis.prediction import WhatIf
+from traceinsight.engine.comparison.changes import (
+    change,
+    communication_changes,
+    idle_changes,
+    part_changes,
+)
+from traceinsight.engine.comparison.gates import Limit, Metric, judge
+from traceinsight.engine.comparison.notes import edit_hints, notes_on
+from traceinsight.engine.comparison.predictions import hold_predictions
+from traceinsight.engine.comparison.presence import finding_changes, straggler_changes
+from traceinsight.engine.comparison.samples import PARTS, Side, exposed_comm, sides
+from traceinsight.engine.comparison.verdict import verdict_of
+
+
+def compare(
+    before: Diagnosis,
+    after: Diagnosis,
+    *,
+    version: str,
+    edits: Sequence[str] = (),
+    predicted: WhatIf | None = None,
+    limits: Sequence[Limit] = (),
+) -> Comparison:
+    """What changed between the runs, and whether it is more than the steps' own noise.
+
+    ``predicted`` is the answer of a what-if on BEFORE for ``edits``, which were applied on the way to AFTER.
+    """
+    first, second = sides(before, after)
+    on_host = not (first.steps_ns(on_host=False) and second.steps_ns(on_host=False))
+    steps = first.steps_ns(on_host=on_host), second.steps_ns(on_host=on_host)
+    step_ns = median(steps[0]) if steps[0] else None
+    factor = _batch_factor(before, after)
+    step_time = change(*steps, step_ns)
+    equal_batch = None if factor == 1 else change(steps[0], [one * factor for one in steps[1]], step_ns)
+    parts = part_changes(first, second, step_ns)
+    main = equal_batch or step_time
+    return Comparison(
+        generator=Generator(name="traceinsight", version=version),
+        verdict=verdict_of(main, parts, equal_batch=equal_batch is not None),
+        before=before.run,
+        after=after.run,
+        before_steps=list(first.steps),
+        after_steps=list(second.steps),
+        step_time=step_time,
+        equal_batch=equal_batch,
+        throughput=_throughput(before, after, step_time),
+        partition=parts,
+        idle_by_cause=idle_changes(first, second, step_ns),
+        communication=communication_changes(first, second, step_ns),
+        stragglers=straggler_changes(before, after),
+        findings=finding_changes(before, after),
+        predictions=[]
+        if predicted is None
+        else hold_predictions(predicted, edits, step_time.before_ns, step_time.after_ns),
+        hints=edit_hints(before.run, after.run, edits),
+        notes=notes_on(before, after, on_host=on_host),
+        gates=judge(limits, _gated(first, second, main, factor, step_ns)),
+    )
+
+
+def _batch_factor(before: Diagnosis, after: Diagnosis) -> float:
+    """What AFTER's step is multiplied with to be a step of BEFORE's batch; 1 where a batch is not known."""
+    sizes = before.run.batch_per_rank, after.run.batch_per_rank
+    return sizes[0] / sizes[1] if sizes[0] and sizes[1] else 1.0
+
+
+def _gated(
+    before: Side, after: Side, step: Change, factor: float, step_ns: float | None
+) -> dict[Metric, Change]:
+    metrics: list[tuple[Metric, Change]] = [("regression", step)]
+    for name, part in (("exposed-comm", exposed_comm), ("idle", PARTS["idle"])):
+        scaled = [one * factor for one in after.part_ns(part)]
+        metrics.append((name, change(before.part_ns(part), scaled, step_ns)))  # type: ignore[arg-type]
+    return dict(metrics)
+
+
+def _throughput(before: Diagnosis, after: Diagnosis, step: Change) -> Throughput | None:
+    rates = _examples_per_s(before, step.before_ns), _examples_per_s(after, step.after_ns)
+    if rates[0] is None or rates[1] is None:
+        return None
+    return Throughput(
+        before_examples_per_s=rates[0], after_examples_per_s=rates[1], change_share=rates[1] / rates[0] - 1
+    )
+
+
+def _examples_per_s(diagnosis: Diagnosis, step_ns: int | None) -> float | None:
+    batch, world = diagnosis.run.batch_per_rank, diagnosis.run.world_size
+    return batch * world / (step_ns * 1e-9) if batch and world and step_ns else None

@@ -93,23 +93,16 @@ def compare(
     Args:
         before: The run to compare with.
         after: The run to judge.
-        edits: What was changed between them, as for :func:`whatif`; predicted from ``before``, which must
-            then be traces, and held against ``after``.
+        edits: What was changed between them, as for :func:`whatif`; predicted from ``before``, where that is
+            a report from its roadmap, and held against ``after``.
         fail_on: Limits such as ``regression=5%``; their results stand in ``gates``.
 
     Raises:
-        UsageError: An edit or a limit is wrong, or an edit is given and ``before`` is no loaded trace.
+        UsageError: An edit or a limit is wrong, or a report ``before`` holds no prediction for the edits.
 
     """
     limits = [parse_limit(text) for text in fail_on]
-    predicted = None
-    if edits:
-        if isinstance(before, Diagnosis):
-            raise UsageError(
-                "an edit is predicted by replaying BEFORE, which is a report without traces.",
-                what_to_do="Give the traces of BEFORE, or leave out --edit.",
-            )
-        predicted = whatif(before, edits)
+    predicted = whatif(before, edits) if edits and isinstance(before, Loaded) else None
     return compare_diagnoses(
         *(one if isinstance(one, Diagnosis) else diagnose(one) for one in (before, after)),
         version=__version__,

@@ -18,7 +18,8 @@ from tests.report.diagnoses import (
     run,
     straggler,
 )
-from traceinsight.diagnosis import Diagnosis, NotJudged
+from traceinsight.base.errors import UsageError
+from traceinsight.diagnosis import Diagnosis, Interval, NotJudged, RoadmapEntry
 from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.engine.comparison import compare, parse_limit
 
@@ -73,7 +74,8 @@ def test_quantized_comms_are_noted_and_hinted() -> None:
     found = held(job(), job(180, quantized_comms=["fp8"]))
     assert "quantized-comms" in codes(found)
     assert [hint.edit for hint in found.hints] == ["qcomms=fp8"]
-    assert compare(job(), job(quantized_comms=["fp8"]), version="1", edits=["qcomms=fp8"]).hints == []
+    given = job(roadmap=[planned("qcomms=fp8", 1.0, 1.0, 1.0)])
+    assert compare(given, job(quantized_comms=["fp8"]), version="1", edits=["qcomms=fp8"]).hints == []
 
 
 def test_what_is_no_edit_is_not_hinted() -> None:
@@ -184,3 +186,38 @@ def test_a_kind_is_judged_over_the_counted_steps() -> None:
     (row,) = held(job(communication=rows(40)), job(communication=rows(10))).communication
     assert row.exposed.change_ns == row.exposed.low_ns == -30 * MS
     assert row.exposed.significant
+
+
+def planned(edit: str, low: float, expected: float, high: float) -> RoadmapEntry:
+    speedup = Interval(low=low, expected=expected, high=high)
+    return RoadmapEntry(rule="straggler", edit=edit, cumulative_speedup=speedup)
+
+
+def test_a_report_predicts_from_its_roadmap() -> None:
+    # 201.5 ms today. Batch doubled: 1.25 times faster per example, so 2 x 201.5 / 1.25 = 322.4 ms per step.
+    plan = [planned("no-straggler=5", 1.0, 1.0, 1.0), planned("batch=2", 1.0, 1.25, 2.0)]
+    found = compare(job(roadmap=plan), job(320), version="1", edits=["no-straggler=5", "batch=2"])
+    first, last = found.predictions
+    assert first.measured_ns is None
+    assert last.step_ns is not None
+    assert (last.step_ns.low, last.step_ns.expected, last.step_ns.high) == (
+        201_500_000, 322_400_000, 403_000_000,
+    )  # fmt: skip
+    assert last.measured_ns == 321_500_000
+    assert last.error_share == pytest.approx(322.4 / 321.5 - 1)
+    assert last.inside_interval
+
+
+@pytest.mark.parametrize("edits", [["batch=2"], ["no-straggler=5", "fuse"]])
+def test_a_roadmap_of_other_edits_predicts_nothing(edits: list[str]) -> None:
+    plan = [planned("no-straggler=5", 1.0, 1.0, 1.0), planned("batch=2", 1.0, 1.25, 2.0)]
+    with pytest.raises(UsageError, match="roadmap"):
+        compare(job(roadmap=plan), job(320), version="1", edits=edits)
+
+
+@pytest.mark.parametrize(("findings", "hints"), [([], ["no-straggler=5"]), ([late_finding()], [])])
+def test_the_first_of_the_roadmap_is_hinted_when_its_finding_is_gone(
+    findings: list[Any], hints: list[str]
+) -> None:
+    before = job(roadmap=[planned("no-straggler=5", 1.1, 1.2, 1.3)])
+    assert [hint.edit for hint in held(before, job(180, findings=findings)).hints] == hints

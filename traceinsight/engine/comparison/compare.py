@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from traceinsight.base.errors import UsageError
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Diagnosis, Generator
-from traceinsight.diagnosis.comparison import Change, Comparison, Throughput
+from traceinsight.diagnosis.comparison import Change, Comparison, HeldPrediction, Throughput
 from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.engine.comparison.changes import (
     change,
@@ -16,7 +17,7 @@ from traceinsight.engine.comparison.changes import (
 )
 from traceinsight.engine.comparison.gates import Limit, Metric, judge
 from traceinsight.engine.comparison.notes import edit_hints, notes_on
-from traceinsight.engine.comparison.predictions import hold_predictions
+from traceinsight.engine.comparison.predictions import hold_predictions, recorded_predictions
 from traceinsight.engine.comparison.presence import finding_changes, straggler_changes
 from traceinsight.engine.comparison.samples import PARTS, Side, exposed_comm, sides
 from traceinsight.engine.comparison.verdict import verdict_of
@@ -33,7 +34,12 @@ def compare(
 ) -> Comparison:
     """What changed between the runs, and whether it is more than the steps' own noise.
 
-    ``predicted`` is the answer of a what-if on BEFORE for ``edits``, which were applied on the way to AFTER.
+    ``predicted`` is the answer of a what-if on BEFORE for ``edits``, which were applied on the way to AFTER;
+    without it the prediction is the one in BEFORE's roadmap.
+
+    Raises:
+        UsageError: Neither holds a prediction for ``edits``.
+
     """
     first, second = sides(before, after)
     on_host = not (first.steps_ns(on_host=False) and second.steps_ns(on_host=False))
@@ -59,13 +65,26 @@ def compare(
         communication=communication_changes(first, second, step_ns),
         stragglers=straggler_changes(before, after),
         findings=finding_changes(before, after),
-        predictions=[]
-        if predicted is None
-        else hold_predictions(predicted, edits, step_time.before_ns, step_time.after_ns),
-        hints=edit_hints(before.run, after.run, edits),
+        predictions=_predictions(before, edits, predicted, step_time) if edits else [],
+        hints=edit_hints(before, after, edits),
         notes=notes_on(before, after, on_host=on_host),
         gates=judge(limits, _gated(first, second, main, factor, step_ns)),
     )
+
+
+def _predictions(
+    before: Diagnosis, edits: Sequence[str], predicted: WhatIf | None, step: Change
+) -> list[HeldPrediction]:
+    if predicted is not None:
+        return hold_predictions(predicted, edits, step.before_ns, step.after_ns)
+    recorded = recorded_predictions(before, edits, step.before_ns, step.after_ns)
+    if recorded is None:
+        raise UsageError(
+            "BEFORE is a report without traces to replay, and its roadmap does not begin with these edits.",
+            where=", ".join(edits),
+            what_to_do="Give the traces of BEFORE, or leave out --edit.",
+        )
+    return recorded
 
 
 def _batch_factor(before: Diagnosis, after: Diagnosis) -> float:

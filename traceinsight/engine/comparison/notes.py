@@ -93,10 +93,11 @@ def _steps(before: Run, after: Run, *, on_host: bool) -> Iterator[tuple[str, str
         )
 
 
-def edit_hints(before: Run, after: Run, given: Sequence[str]) -> list[EditHint]:
-    """Edits that the facts of the runs tell plainly, without those that were given."""
+def edit_hints(before: Diagnosis, after: Diagnosis, given: Sequence[str]) -> list[EditHint]:
+    """Edits that the runs tell plainly, without those that were given."""
     names = {edit.partition("=")[0] for edit in given}
-    hints = [hint for hint in _hints(before, after) if hint.edit.partition("=")[0] not in names]
+    found = [*_of_facts(before.run, after.run), *_of_roadmap(before, after)]
+    hints = [hint for hint in found if hint.edit.partition("=")[0] not in names]
     return [hint for hint in hints if _exists(hint.edit)]
 
 
@@ -108,7 +109,19 @@ def _exists(edit: str) -> bool:
     return True
 
 
-def _hints(before: Run, after: Run) -> Iterator[EditHint]:
+def _of_roadmap(before: Diagnosis, after: Diagnosis) -> Iterator[EditHint]:
+    """The first change that BEFORE's roadmap names, when what it was to mend is gone."""
+    first = next((entry for entry in before.roadmap if entry.edit is not None), None)
+    if first is None or first.edit is None:
+        return
+    left = {finding.rule for finding in after.findings} | {one.rule for one in after.not_judged}
+    if first.rule not in left:
+        yield EditHint(
+            edit=first.edit, reason=f"BEFORE's roadmap begins with it, and AFTER is free of {first.rule}"
+        )
+
+
+def _of_facts(before: Run, after: Run) -> Iterator[EditHint]:
     if not before.quantized_comms and len(after.quantized_comms) == 1:
         (name,) = after.quantized_comms
         yield EditHint(edit=f"qcomms={name}", reason=f"only AFTER sends {name}")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceinsight.diagnosis import NanosecondRange
+from traceinsight.diagnosis import Diagnosis, NanosecondRange
 from traceinsight.diagnosis.comparison import HeldPrediction
 from traceinsight.diagnosis.prediction import PredictedEdit, WhatIf
+from traceinsight.replay.edits.network import LargerBatch
+from traceinsight.replay.edits.registry import parse_edit
 
 
 def hold_predictions(
@@ -25,6 +27,32 @@ def hold_predictions(
     held = [index for index, row in enumerate(rows) if row.step_ns is not None]
     if held and after_ns:
         rows[held[-1]] = _held(rows[held[-1]], after_ns)
+    return rows
+
+
+def recorded_predictions(
+    before: Diagnosis, edits: Sequence[str], before_ns: int | None, after_ns: int | None
+) -> list[HeldPrediction] | None:
+    """The same from the roadmap that a report holds; None where it does not begin with these edits.
+
+    The roadmap's speedups are per example, so a larger batch lengthens the step by its own factor.
+    """
+    planned = [entry for entry in before.roadmap if entry.edit is not None][: len(edits)]
+    if not before_ns or [entry.edit for entry in planned] != list(edits):
+        return None
+    rows, growth = [], 1.0
+    for entry in planned:
+        edit = parse_edit(entry.edit or "")
+        growth *= edit.factor if isinstance(edit, LargerBatch) else 1.0
+        speedup = entry.cumulative_speedup
+        if speedup is None or speedup.low <= 0:
+            return None
+        low, expected, high = (
+            round(before_ns * growth / one) for one in (speedup.high, speedup.expected, speedup.low)
+        )
+        rows.append(_row(edit.text, NanosecondRange(low=low, expected=expected, high=high), None))
+    if rows and after_ns:
+        rows[-1] = _held(rows[-1], after_ns)
     return rows
 
 

@@ -21,7 +21,7 @@ from traceinsight.base.errors import UsageError
 from traceinsight.engine.whatif import what_if
 from traceinsight.replay.edits.registry import parse_edit
 from traceinsight.replay.predict import Bench
-from traceinsight.replay.prepared import MAX_RESIDUAL_SHARE, Unpredictable, prepare
+from traceinsight.replay.prepared import MAX_RESIDUAL_SHARE, Prepared, Unpredictable, prepare
 from traceinsight.replay.solve import replay
 from traceinsight.replay.stretch import Stretch, stretches
 from traceinsight.trace.activity import activities
@@ -270,3 +270,17 @@ def test_lost_kernels_do_not_stop_the_replay() -> None:
     assert [graph.steps for graph in found.graphs] == [(10,), (12, 13)]  # one with a lost member is left out
     for graph in found.graphs:
         assert replay(graph) == pytest.approx(graph.nodes.measured_ns, abs=1)
+
+
+def test_a_large_run_is_replayed_on_its_first_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    trace_set = load(DEFAULT.build())
+    whole = prepare(trace_set, activities(trace_set))
+    assert isinstance(whole, Prepared)
+    (graph,) = whole.graphs
+    assert len(graph.steps) > 2
+
+    monkeypatch.setattr("traceinsight.replay.prepared.MAX_DEVICE_EVENTS", 1)
+    part = prepare(trace_set, activities(trace_set))
+    assert isinstance(part, Prepared)
+    assert [one.steps for one in part.graphs] == [graph.steps[:2]]
+    assert part.step_ns == pytest.approx(whole.step_ns, rel=0.01)  # the job's steps are alike

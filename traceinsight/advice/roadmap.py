@@ -61,22 +61,26 @@ def plan(bench: Bench, findings: Sequence[Finding]) -> list[Change]:
     open_edits = _edits(findings)
     made: list[Change] = []
     now = bench.predict([])
-    while open_edits:
-        changes = _changes(bench, open_edits, [change.edit for change in made], now)
-        worth = [change for change in changes if change.gain_share >= MIN_GAIN_SHARE]
-        if not worth:
-            break
-        easiest = min(EFFORTS.index(effort_of(change.edit)) for change in worth)
-        best = max(
-            (change for change in worth if EFFORTS.index(effort_of(change.edit)) == easiest),
-            key=lambda change: change.gain_share,
-        )
+    while (best := _next(bench, open_edits, [change.edit for change in made], now)) is not None:
         made.append(best)
         now = best.after
         open_edits = [
             (rule, edit) for rule, edit in open_edits if rule != best.rule and _name(edit) != _name(best.edit)
         ]
     return made
+
+
+def _next(
+    bench: Bench, open_edits: Sequence[tuple[str, Edit]], made: list[Edit], now: Prediction
+) -> Change | None:
+    """The best change of the easiest kind that has one worth making; harder kinds are then not even tried."""
+    for effort in EFFORTS:
+        tried = [(rule, edit) for rule, edit in open_edits if effort_of(edit) == effort]
+        changes = _changes(bench, tried, made, now)
+        best = max(changes, key=lambda change: change.gain_share, default=None)
+        if best is not None and best.gain_share >= MIN_GAIN_SHARE:
+            return best
+    return None
 
 
 def _edits(findings: Iterable[Finding]) -> list[tuple[str, Edit]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,12 +11,19 @@ from traceinsight.base.statistics import median
 from traceinsight.replay.build import build_graph
 from traceinsight.replay.graph import Graph
 from traceinsight.replay.solve import Times, replay, step_length_ns
-from traceinsight.replay.stretch import stretches
+from traceinsight.replay.stretch import Stretch, stretches
 from traceinsight.trace.activity import Activity
+from traceinsight.trace.recording import EventKind
 from traceinsight.trace.trace_set import TraceSet
 
 MAX_RESIDUAL_SHARE = 0.05
 """Above this share of the step nothing is predicted: the graph misses what the step time depends on."""
+
+MAX_DEVICE_EVENTS = 4_000_000
+"""Over all ranks: a replay of so many takes about five seconds, and a roadmap a dozen replays."""
+
+LEAST_STEPS = 2
+"""A step is measured from the end of the one before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
     unrecorded = [trace.rank for trace in trace_set.ranks if not trace.device_recorded]
     if unrecorded:
         return Unpredictable("the device of some ranks was not recorded", None)
-    runs = [run for run in stretches(trace_set) if run.steps]
+    runs = _affordable(stretches(trace_set), _device_events_per_step(trace_set))
     if not runs or trace_set.step_source != "ProfilerStep":
         return Unpredictable("no marked step was captured on all ranks", None)
     graphs = tuple(build_graph(trace_set, activity, run) for run in runs)
@@ -71,6 +78,23 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
             residual,
         )
     return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual)
+
+
+def _affordable(runs: Sequence[Stretch], events_per_step: float) -> list[Stretch]:
+    """The first steps that hold ``MAX_DEVICE_EVENTS`` together, but at least two of a stretch."""
+    left = max(int(MAX_DEVICE_EVENTS // max(events_per_step, 1.0)), LEAST_STEPS)
+    chosen = []
+    for run in sorted(runs, key=lambda run: len(run.steps), reverse=True):
+        if run.steps[:left]:
+            chosen.append(Stretch(run.steps[:left]))
+        left -= len(run.steps[:left])
+    return sorted(chosen, key=lambda run: run.steps)
+
+
+def _device_events_per_step(trace_set: TraceSet) -> float:
+    kinds = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
+    events = sum(len(trace.recording.of_kind(*kinds)) for trace in trace_set.ranks)
+    return events / max(len(trace_set.steps) + len(trace_set.dropped_steps), 1)
 
 
 def _measured_step_ns(trace_set: TraceSet, graphs: tuple[Graph, ...]) -> float:

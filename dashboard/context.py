@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from traceinsight.api import Loaded
+from traceinsight.api import Loaded, Timeline
 from traceinsight.diagnosis import Diagnosis
 
 from .text import page
@@ -16,11 +16,16 @@ from .theme import Palette
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One run to show. ``traces`` loads what it was made of; None when only its JSON report was given."""
+    """One run to show.
+
+    ``traces`` loads what it was made of and ``timeline`` lays it out; both are
+    None when only its JSON report was given.
+    """
 
     diagnosis: Diagnosis
     colors: Palette
     traces: Callable[[], Loaded] | None
+    timeline: Callable[[], Timeline] | None
 
 
 def show(*pieces: str) -> None:

@@ -31,13 +31,20 @@ def draw(context: Context) -> None:
             _button(title, name, mime, _report(kind, context.diagnosis))
         if context.traces is not None:
             st.caption("All ranks in one trace, for ui.perfetto.dev")
-            traces = context.traces
-            _button(
-                "Perfetto trace",
-                "traceinsight.json.gz",
-                "application/gzip",
-                lambda: perfetto(traces(), context.diagnosis),
-            )
+            perfetto_button(context, key="perfetto_sidebar")
+
+
+def perfetto_button(context: Context, *, key: str) -> None:
+    """The trace of all ranks; nothing where there are no traces."""
+    traces = context.traces
+    if traces is not None:
+        _button(
+            "Perfetto trace",
+            "traceinsight.json.gz",
+            "application/gzip",
+            lambda: perfetto(traces(), context.diagnosis),
+            key=key,
+        )
 
 
 def perfetto(loaded: Loaded, diagnosis: Diagnosis) -> bytes:
@@ -52,5 +59,9 @@ def _report(kind: str, diagnosis: Diagnosis) -> Callable[[], str]:
     return lambda: FORMATS[kind].render(diagnosis, ReportOptions(all_ranks=True))
 
 
-def _button(title: str, name: str, mime: str, make: Callable[[], str | bytes]) -> None:
-    st.download_button(title, data=make, file_name=name, mime=mime, on_click="ignore", width="stretch")
+def _button(
+    title: str, name: str, mime: str, make: Callable[[], str | bytes], *, key: str | None = None
+) -> None:
+    st.download_button(
+        title, data=make, file_name=name, mime=mime, on_click="ignore", width="stretch", key=key
+    )

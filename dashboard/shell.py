@@ -32,12 +32,17 @@ def main(arguments: list[str]) -> None:
     except TraceInsightError as error:
         _failed(error)
         return
-    traces = None if read_report(path) is not None else lambda: _store().loaded(request)
+    is_report = read_report(path) is not None
     heading = st.container()
     view = VIEWS[_menu()]
     with heading:
         _header(diagnosis, large=view.key == "overview")
-    context = Context(diagnosis, colors, traces)
+    context = Context(
+        diagnosis,
+        colors,
+        traces=None if is_report else lambda: _store().loaded(request),
+        timeline=None if is_report else lambda: _store().timeline(request),
+    )
     view.draw(context)
     downloads.draw(context)
 
@@ -61,7 +66,7 @@ def _traces(root: Root) -> str:
             "traces",
             choices,
             names=lambda one: name(one) or f"all of {root.path.name}",
-            forgets=("run", "rank"),
+            forgets=("run", "rank", "step"),
         )
 
 
@@ -77,7 +82,7 @@ def _diagnosis(path: Path) -> tuple[Request, Diagnosis]:
         runs = sorted({*(str(one.index) for one in others), str(this)}, key=int)
         st.session_state.setdefault("run", str(this))
         with st.sidebar:
-            chosen = linked_choice("Run (1 is the oldest)", "run", runs, forgets=("rank",))
+            chosen = linked_choice("Run (1 is the oldest)", "run", runs, forgets=("rank", "step"))
         if int(chosen) != this:
             request = (files, int(chosen))
             diagnosis = _read(request)

@@ -50,11 +50,12 @@ class Recent(Generic[_Key, _Value]):
 
 
 class Store:
-    """Diagnoses are small and many are kept; loaded traces are large, and only what-if needs them."""
+    """Diagnoses are small and many are kept; loaded traces are large: the last run only."""
 
     def __init__(self) -> None:
         self._diagnoses: Recent[Request, Diagnosis] = Recent(16)
         self._loaded: Recent[Request, api.Loaded] = Recent(1)
+        self._timelines: Recent[Request, api.Timeline] = Recent(2)
 
     def is_known(self, request: Request) -> bool:
         """Whether the diagnosis is at hand, so that no progress need be shown."""
@@ -68,6 +69,10 @@ class Store:
         """The traces themselves."""
         files, run = request
         return self._loaded.get(request, lambda: api.load(files.path, run=run, progress=progress))
+
+    def timeline(self, request: Request) -> api.Timeline:
+        """All ranks on one clock."""
+        return self._timelines.get(request, lambda: api.timeline(self.loaded(request)))
 
     def _diagnose(self, request: Request, progress: Progress | None) -> Diagnosis:
         report = read_report(Path(request[0].path))

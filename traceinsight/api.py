@@ -14,12 +14,19 @@ from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.engine import diagnose as diagnose_trace_set
 from traceinsight.engine.comparison import compare as compare_diagnoses
 from traceinsight.engine.comparison import parse_limit
+from traceinsight.engine.timeline import CATEGORIES, PathRow, Pieces, Row, Timeline, View, timeline_of, view
 from traceinsight.engine.whatif import what_if
 from traceinsight.reading import load as read
 from traceinsight.reading.diagnosis_file import read_diagnosis
 from traceinsight.replay.edits.registry import edit_lines, parse_edit
 from traceinsight.trace.assemble import assemble
 from traceinsight.trace.trace_set import TraceSet
+
+__all__ = [
+    "CATEGORIES", "Loaded", "PathRow", "Pieces", "Row", "Timeline", "View",
+    "analyze", "check_comparison", "compare", "diagnose", "edit_help", "load", "load_run", "timeline", "view",
+    "whatif",
+]  # fmt: skip
 
 Paths = str | Path | Sequence[str | Path]
 Progress = Callable[[int, int, str], None]
@@ -146,6 +153,11 @@ def load_run(
     if run is not None:
         raise UsageError("a JSON report holds one run; there is none to choose.", where=str(path))
     return report
+
+
+def timeline(loaded: Loaded) -> Timeline:
+    """All ranks of a loaded run on one clock, with the critical path; :func:`view` cuts windows out of it."""
+    return timeline_of(loaded.trace_set)
 
 
 def edit_help() -> list[str]:

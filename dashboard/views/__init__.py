@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..context import Context
-from . import communication, overview, quality, ranks, whatif, work
+from . import communication, overview, quality, ranks, timeline, whatif, work
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,7 @@ VIEWS = {
         View("overview", "Overview", overview.draw),
         View("ranks", "Ranks and steps", ranks.draw),
         View("communication", "Communication", communication.draw),
+        View("timeline", "Timeline", timeline.draw),
         View("work", "Kernels and phases", work.draw),
         View("whatif", "What-if", whatif.draw),
         View("quality", "Data quality", quality.draw),

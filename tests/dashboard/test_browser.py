@@ -131,3 +131,20 @@ def test_the_menu_leads_from_page_to_page(visit: Any) -> None:
 def test_charts_are_drawn(visit: Any) -> None:
     page = visit("page=overview")
     page.wait_for_selector(".js-plotly-plot .bars path", state="attached", timeout=60_000)
+
+
+def test_dragging_across_the_timeline_shows_less_of_it(visit: Any) -> None:
+    page = visit("page=timeline&step=10")
+    page.wait_for_selector(".js-plotly-plot .bars path", state="attached", timeout=60_000)
+    ticks = "[...document.querySelectorAll('.xtick text')].map(one => one.textContent)"
+    before = page.evaluate(ticks)
+    page.get_by_role("heading", name="All ranks on one clock").evaluate("one => one.scrollIntoView()")
+    box = page.locator(".js-plotly-plot").first.bounding_box()
+    page.mouse.move(box["x"] + 0.4 * box["width"], box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 0.6 * box["width"], box["y"] + 70, steps=6)
+    page.mouse.up()
+    page.wait_for_function(f"JSON.stringify({ticks}) !== JSON.stringify({before})", timeout=60_000)
+    assert page.get_by_role("button", name="Wider").is_enabled()
+    assert page.locator('[data-testid="stException"]').count() == 0
+    assert page.problems == []

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.builders import JobBuilder
 from tests.conftest import REPOSITORY
 from traceinsight import api
 
 from dashboard.downloads import perfetto  # isort: skip
 
-PAGES = ["overview", "ranks", "communication", "work", "whatif", "quality"]
+PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "quality"]
 INPUTS = [
     "late_rank",
     "healthy",
@@ -172,3 +173,33 @@ def test_the_trace_for_perfetto_holds_all_ranks() -> None:
     loaded = api.load(REPOSITORY / "sample_traces" / "late_rank", workers=1)
     document = json.loads(gzip.decompress(perfetto(loaded, api.diagnose(loaded))))
     assert {0, 1, 2, 3} <= {event["pid"] for event in document["traceEvents"]}
+
+
+def test_a_timeline_opens_at_the_step_of_the_link(open_app: Any) -> None:
+    sample = REPOSITORY / "sample_traces" / "late_rank"
+    app = open_app(sample, page="timeline")
+    assert link(app, "step") == "all"
+    number = app.selectbox(key="step").options[1].removeprefix("step ")
+    app = open_app(sample, page="timeline", step=number)
+    assert app.selectbox(key="step").value == number
+    closer = next(one for one in app.button if one.label == "Closer")
+    back = next(one for one in app.button if one.label == "Back to the start")
+    assert back.disabled
+    closer.click().run()
+    assert [one.value for one in app.exception] == []
+    home, window = app.session_state["window"]
+    assert window[1] - window[0] == pytest.approx((home[1] - home[0]) / 2, abs=2)
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "one rank", "missing ranks", "unmarked"])
+def test_a_timeline_of_every_kind_of_traces(kind: str, tmp_path: Path, open_app: Any) -> None:
+    job = JobBuilder(world_size=3, gpu=kind != "cpu", profiler_step=kind != "unmarked").build()
+    ranks = {"one rank": [0], "missing ranks": [0, 2]}.get(kind, [0, 1, 2])
+    app = open_app(job.write(tmp_path / "job", ranks), page="timeline")
+    assert [one.value for one in app.exception] == []
+    assert "All ranks on one clock" in [one.value for one in app.subheader]
+    assert ("No critical path is drawn" in html_of(app)) == (kind == "unmarked")
+
+
+def test_a_timeline_needs_traces(report_of: Any, open_app: Any) -> None:
+    assert "A timeline needs the traces" in html_of(open_app(report_of("late_rank"), page="timeline"))

@@ -93,6 +93,26 @@ def test_waits_are_as_long_as_they_were(events: list[dict[str, Any]]) -> None:
     assert {e["name"] for e in long} == {"wait for rank 1: all_to_all"}
 
 
+def test_the_critical_path_is_a_track_that_leads_through_the_late_rank(events: list[dict[str, Any]]) -> None:
+    """Its pieces follow each other over all ranks; rank 1, 2 ms late to every collective, holds most."""
+    pieces = [(rank, e) for rank in range(3) for e in on_track(events, rank, "critical path")]
+    pieces.sort(key=lambda piece: piece[1]["ts"])
+    for (_, one), (_, following) in pairwise(pieces):
+        assert one["ts"] + one["dur"] == pytest.approx(following["ts"], abs=0.002)
+    total = sum(e["dur"] for _, e in pieces)
+    assert sum(e["dur"] for rank, e in pieces if rank == 1) > 0.9 * total
+    assert {e["args"]["kind"] for _, e in pieces} >= {"work", "transfer"}
+
+
+def test_without_a_replay_there_is_no_critical_path(tmp_path: Path) -> None:
+    loaded = api.load(
+        JobBuilder(world_size=2, profiler_step=False).build().write(tmp_path / "job"), workers=1
+    )
+    sink = io.StringIO()
+    write_chrome_trace(loaded.trace_set, api.diagnose(loaded), sink)
+    assert "critical path" not in sink.getvalue()
+
+
 def test_findings_stand_on_tracks_of_their_own(loaded: api.Loaded, events: list[dict[str, Any]]) -> None:
     diagnosis = api.diagnose(loaded)
     finding = next(one for one in diagnosis.findings if one.rule == "straggler")

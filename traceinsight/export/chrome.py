@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from traceinsight.diagnosis import Diagnosis
-from traceinsight.export.marks import Mark, finding_marks, step_marks, wait_marks
+from traceinsight.export.marks import Mark, finding_marks, path_marks, step_marks, wait_marks
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import MISSING, EventKind, Lane
 from traceinsight.trace.trace_set import TraceSet
@@ -51,11 +51,12 @@ def write_chrome_trace(trace_set: TraceSet, diagnosis: Diagnosis, sink: Sink) ->
 
 def _lines(trace_set: TraceSet, diagnosis: Diagnosis, origin_ns: int) -> Iterator[str]:
     late = {rank for straggler in diagnosis.stragglers for rank in straggler.ranks}
-    waits, steps = wait_marks(trace_set), step_marks(trace_set)
+    waits, steps, path = wait_marks(trace_set), step_marks(trace_set), path_marks(trace_set)
     for rank in trace_set.ranks:
         yield from _process(trace_set, rank, late=rank.rank in late)
         yield from _events(rank, origin_ns + trace_set.offset_ns(rank.rank))
         tracks = {
+            "critical path": path.get(rank.rank, []),
             "waits for late ranks": waits.get(rank.rank, []),
             "analysed steps": steps.get(rank.rank, []),
         }

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 
 from traceinsight.base.units import format_ns
 from traceinsight.diagnosis import Diagnosis, Finding
+from traceinsight.replay.critical_path import PathKind, critical_path
+from traceinsight.replay.prepared import Unpredictable, prepare
+from traceinsight.replay.solve import replay
+from traceinsight.trace.activity import activities
+from traceinsight.trace.recording import MISSING
 from traceinsight.trace.trace_set import TraceSet
 
 
@@ -36,6 +41,31 @@ def wait_marks(trace_set: TraceSet) -> dict[int, list[Mark]]:
                 facts = {"collective": one.label or one.operation, "step": one.step, "phase": str(one.phase)}
                 mark = Mark(f"wait for rank {last}: {one.operation}", start, one.last_arrival_ns, facts)
                 marks[rank].append(mark)
+    return marks
+
+
+_PATH_WORDS = {
+    PathKind.HOST: "host",
+    PathKind.LAUNCH: "launch to start",
+    PathKind.DELAY: "delay that nothing recorded explains",
+    PathKind.BEFORE: "under way when the analysed steps began",
+}
+
+
+def path_marks(trace_set: TraceSet) -> dict[int, list[Mark]]:
+    """By rank: its pieces of the critical path. Empty where the replay does not explain the steps."""
+    prepared = prepare(trace_set, activities(trace_set))
+    marks: dict[int, list[Mark]] = defaultdict(list)
+    if isinstance(prepared, Unpredictable):
+        return marks
+    recordings = {trace.rank: trace.recording for trace in trace_set.ranks}
+    for graph in prepared.graphs:
+        path = critical_path(graph, replay(graph))
+        columns = (path.rank, path.start_ns, path.end_ns, path.kind, path.event)
+        for rank, start, end, kind, event in zip(*(one.tolist() for one in columns), strict=True):
+            what = PathKind(kind)
+            name = _PATH_WORDS[what] if event == MISSING else recordings[rank].name_of(event)
+            marks[rank].append(Mark(name, start, end, {"kind": what.name.lower()}))
     return marks
 
 

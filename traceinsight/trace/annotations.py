@@ -120,6 +120,22 @@ class AnnotationIndex:
                 index[chosen] = np.where(position == MISSING, MISSING, timeline.phase[position])
         return [None if phase == MISSING else PHASES[phase] for phase in index.tolist()]
 
+    def phase_pieces(self, lane: int) -> tuple[Int64, Int64, Int64]:
+        """Starts, ends and positions in ``PHASES`` of the pieces of time a thread spent in a phase.
+
+        Pieces are disjoint and in order of time, on the rank's clock; neighbours of one phase are one piece.
+        """
+        timeline = self._timelines.get(lane)
+        if timeline is None:
+            nothing = np.empty(0, dtype=np.int64)
+            return nothing, nothing, nothing
+        phase = np.where(timeline.innermost == MISSING, MISSING, timeline.phase[timeline.innermost])
+        changes = np.flatnonzero(np.diff(phase, prepend=MISSING - 1))
+        starts, phase = timeline.cuts_ns[changes], phase[changes]
+        ends = np.append(starts[1:], timeline.cuts_ns[-1])
+        keep = (phase != MISSING) & (ends > starts)
+        return starts[keep], ends[keep], phase[keep]
+
     def around(self, lane: int, time_ns: int) -> Surroundings:
         """The nearest annotations around a moment that name a communication, and its backend."""
         timeline = self._timelines.get(lane)

@@ -11,10 +11,12 @@ from traceinsight.base.errors import UsageError
 from traceinsight.diagnosis import Diagnosis, OtherRun
 from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.diagnosis.prediction import WhatIf
+from traceinsight.diagnosis.scaling import Scaling
 from traceinsight.engine import diagnose as diagnose_trace_set
 from traceinsight.engine.comparison import compare as compare_diagnoses
 from traceinsight.engine.comparison import parse_limit
 from traceinsight.engine.timeline import CATEGORIES, PathRow, Pieces, Row, Timeline, View, timeline_of, view
+from traceinsight.engine.scaling import MeasuredRun, measure, require_several, scale
 from traceinsight.engine.whatif import what_if
 from traceinsight.reading import load as read
 from traceinsight.reading.diagnosis_file import read_diagnosis
@@ -175,3 +177,29 @@ def analyze(
 ) -> Diagnosis:
     """Read and analyse one run; arguments and errors as for :func:`load`."""
     return diagnose(load(paths, run=run, rank_regex=rank_regex, workers=workers, progress=progress))
+
+
+def scaling(
+    runs: Sequence[str | Path],
+    *,
+    rank_regex: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> Scaling:
+    """Compare runs of one job at several world sizes, each a folder, file, glob or URL.
+
+    Runs are read one after the other; of one that holds several runs the newest is taken, and that is noted.
+    ``progress`` starts anew with each run.
+
+    Raises:
+        UsageError: Fewer than two runs, two of one size, or a path matches nothing.
+        UnreadableInputError: A run cannot be read, or fewer than two can be compared.
+
+    """
+
+    def measured(path: str | Path) -> MeasuredRun:
+        loaded = load(path, rank_regex=rank_regex, workers=workers, progress=progress)
+        return measure(str(path), diagnose(loaded), loaded.trace_set.manifest)
+
+    require_several(len(runs))
+    return scale([measured(path) for path in runs], version=__version__)

@@ -11,6 +11,7 @@ import pytest
 
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.diagnosis.comparison import Comparison
+from traceinsight.diagnosis.scaling import Scaling
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
@@ -19,7 +20,7 @@ NO_MEASUREMENT = {"schema_version", "generator", "name", "version"}
 
 
 def structs() -> list[type[msgspec.Struct]]:
-    found: list[type[msgspec.Struct]] = [Diagnosis, Comparison]
+    found: list[type[msgspec.Struct]] = [Diagnosis, Comparison, Scaling]
     for struct in found:
         for hint in typing.get_type_hints(struct).values():
             found += [one for one in parts(hint) if one not in found]

@@ -14,6 +14,7 @@ from traceinsight.cli.compare import compare
 from traceinsight.cli.dashboard import dashboard
 from traceinsight.cli.export import export
 from traceinsight.cli.rules import rules
+from traceinsight.cli.scaling import scaling
 from traceinsight.cli.simulate import simulate
 from traceinsight.cli.whatif import whatif
 
@@ -54,6 +55,7 @@ def _stoppable(command: Callable[_Arguments, None]) -> Callable[_Arguments, None
 app.command()(_stoppable(analyze))
 app.command()(_stoppable(whatif))
 app.command()(_stoppable(compare))
+app.command()(_stoppable(scaling))
 app.command()(_stoppable(dashboard))
 app.command()(_stoppable(export))
 app.command()(_stoppable(simulate))

@@ -10,6 +10,7 @@ import streamlit as st
 from traceinsight.api import Loaded, Timeline
 from traceinsight.diagnosis import Diagnosis
 
+from .runs import Runs
 from .text import page
 from .theme import Palette
 
@@ -19,13 +20,14 @@ class Context:
     """One run to show.
 
     ``traces`` loads what it was made of and ``timeline`` lays it out; both are
-    None when only its JSON report was given.
+    None when only its JSON report was given. ``runs`` are all that lie in the given folder.
     """
 
     diagnosis: Diagnosis
     colors: Palette
     traces: Callable[[], Loaded] | None
     timeline: Callable[[], Timeline] | None
+    runs: Runs
 
 
 def show(*pieces: str) -> None:

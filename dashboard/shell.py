@@ -13,6 +13,7 @@ from traceinsight.report.build import build
 
 from . import downloads
 from .context import Context, linked_choice, show
+from .runs import Runs
 from .source import Root, fingerprint, open_root
 from .store import Request, Store, read_report
 from .text import escape, name, paragraph
@@ -42,6 +43,7 @@ def main(arguments: list[str]) -> None:
         colors,
         traces=None if is_report else lambda: _store().loaded(request),
         timeline=None if is_report else lambda: _store().timeline(request),
+        runs=Runs(root, _store()),
     )
     view.draw(context)
     downloads.draw(context)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..context import Context
-from . import communication, overview, quality, ranks, timeline, whatif, work
+from . import communication, compare, overview, quality, ranks, timeline, whatif, work
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,7 @@ VIEWS = {
         View("timeline", "Timeline", timeline.draw),
         View("work", "Kernels and phases", work.draw),
         View("whatif", "What-if", whatif.draw),
+        View("compare", "Compare", compare.draw),
         View("quality", "Data quality", quality.draw),
     )
 }

@@ -9,9 +9,12 @@ import pytest
 from tests.conftest import REPOSITORY
 from tests.report.diagnoses import CASES, collective, communication_row, late_rank
 from traceinsight.diagnosis import Interval, NanosecondRange
+from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+from traceinsight.engine.comparison import compare
 
 from dashboard.charts.communication import exposed_bars, size_and_bandwidth  # isort: skip
+from dashboard.charts.compare import change_by_part, exposed_by_kind, parts_side_by_side  # isort: skip
 from dashboard.charts.partition import forward_bars, idle_causes, partition_bars  # isort: skip
 from dashboard.charts.prediction import step_after_edits  # isort: skip
 from dashboard.charts.remedies import step_after_each  # isort: skip
@@ -178,3 +181,45 @@ def test_the_palette_follows_the_page() -> None:
     assert palette("dark") is DARK
     assert palette("light") is LIGHT
     assert palette(None) is LIGHT
+
+
+def compared(case: str) -> Comparison:
+    return compare(CASES[case](), late_rank(), version="1")
+
+
+def test_a_change_is_drawn_with_its_bounds() -> None:
+    # Three steps of 200 ms, then of 230 ms; the added 30 ms are idle.
+    slower = [
+        replace(row, window_ns=230_000_000, idle_ns=row.idle_ns + 30_000_000) for row in late_rank().partition
+    ]
+    found = compare(late_rank(), replace(late_rank(), partition=slower), version="1")
+    drawing = change_by_part(found, LIGHT)
+    assert drawing is not None
+    (bar,) = drawing.data
+    assert [text.partition("<br>")[0] for text in bar.y] == [
+        "step",
+        "compute",
+        "transfer",
+        "wait",
+        "copy",
+        "idle",
+    ]
+    assert list(bar.x) == pytest.approx([30, 0, 0, 0, 0, 30])
+    assert bar.y[0].endswith("15.0%")
+    assert bar.y[1].endswith("no change")
+    both = parts_side_by_side(found, LIGHT)
+    assert both is not None
+    assert sum(one.x[0] for one in both.data) == pytest.approx(200)
+    assert sum(one.x[1] for one in both.data) == pytest.approx(230)
+
+
+@pytest.mark.parametrize("draw", [change_by_part, parts_side_by_side, exposed_by_kind])
+def test_comparisons_of_nothing_draw_nothing_and_hostile_names_are_text(draw: Any) -> None:
+    nothing = compare(CASES["nothing_measured"](), CASES["nothing_measured"](), version="1")
+    assert draw(nothing, LIGHT) is None
+    drawing = draw(compared("hostile"), LIGHT)
+    assert drawing is not None
+    text = drawing.to_json()
+    assert "<script" not in text
+    assert "\\u003cscript" not in text
+    assert "k" * 100 not in text

@@ -13,10 +13,12 @@ PUBLIC = {
     "traceinsight",
     "traceinsight.api",
     "traceinsight.diagnosis",
+    "traceinsight.diagnosis.comparison",
     "traceinsight.diagnosis.prediction",
     "traceinsight.export",
     "traceinsight.report",
     "traceinsight.report.build",  # the document that every report draws
+    "traceinsight.report.comparison",
     "traceinsight.report.document",
     "traceinsight.report.text",  # how untrusted text is cleaned
     "traceinsight.base.errors",

@@ -14,7 +14,7 @@ from traceinsight import api
 
 from dashboard.downloads import perfetto  # isort: skip
 
-PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "quality"]
+PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "compare", "quality"]
 INPUTS = [
     "late_rank",
     "healthy",

@@ -15,8 +15,8 @@ from traceinsight.diagnosis.scaling import Scaling
 from traceinsight.engine import diagnose as diagnose_trace_set
 from traceinsight.engine.comparison import compare as compare_diagnoses
 from traceinsight.engine.comparison import parse_limit
-from traceinsight.engine.timeline import CATEGORIES, PathRow, Pieces, Row, Timeline, View, timeline_of, view
 from traceinsight.engine.scaling import MeasuredRun, measure, require_several, scale
+from traceinsight.engine.timeline import CATEGORIES, PathRow, Pieces, Row, Timeline, View, timeline_of, view
 from traceinsight.engine.whatif import what_if
 from traceinsight.reading import load as read
 from traceinsight.reading.diagnosis_file import read_diagnosis

@@ -3,6 +3,7 @@
 from itertools import combinations
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,3 +75,15 @@ def test_many_samples_keep_the_confidence_and_bound_the_memory() -> None:
 def test_no_samples_is_an_error() -> None:
     with pytest.raises(ValueError, match="no samples"):
         shift_interval([], [1])
+
+
+@pytest.mark.parametrize(("n", "m"), [(3, 3), (4, 4), (5, 5), (4, 7), (60, 60)])
+def test_the_interval_holds_the_true_shift_as_often_as_it_says(n: int, m: int) -> None:
+    """2,000 draws with heavy tails and a shift of 10; three standard errors of that many draws are allowed."""
+    random, draws, shift = np.random.default_rng(7), 2_000, 10.0
+    held = 0
+    for _ in range(draws):
+        found = shift_interval(random.standard_t(2, n), random.standard_t(2, m) + shift)
+        held += found.low <= shift <= found.high
+    coverage = _cut(n, m)[1]
+    assert held / draws == pytest.approx(coverage, abs=3 * (coverage * (1 - coverage) / draws) ** 0.5)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from traceinsight.api import Loaded
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.diagnosis.scaling import Scaling
 
 from .source import Root, fingerprint
 from .store import Store, read_report
@@ -23,8 +25,13 @@ class Runs:
 
     def names(self) -> list[str]:
         """Folders first; "" is the folder itself, where traces lie in it directly."""
-        folders = [one for one in self.root.choices() if self._holds_traces(self.root.path / one)]
-        return [*folders, *self._reports()]
+        return [*self.folders(), *self._reports()]
+
+    def folders(self) -> list[str]:
+        """Those that hold traces; a trace file given at the start counts, a report does not."""
+        if self.root.path.is_file():
+            return [] if read_report(self.root.path) is not None else [""]
+        return [one for one in self.root.choices() if self._holds_traces(self.root.path / one)]
 
     def diagnosis(self, name: str) -> Diagnosis:
         """The run's diagnosis. Raises what ``traceinsight.analyze`` raises; UsageError outside the root."""
@@ -36,6 +43,10 @@ class Runs:
         if read_report(path) is not None:
             return None
         return self.store.loaded((fingerprint(path), None))
+
+    def scaling(self, names: Sequence[str]) -> Scaling:
+        """Runs of several world sizes. Raises what ``traceinsight.scaling`` raises."""
+        return self.store.scaling({name or ".": fingerprint(self.root.resolve(name)) for name in names})
 
     def _holds_traces(self, folder: Path) -> bool:
         if folder.is_file():

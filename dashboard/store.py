@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -15,6 +15,7 @@ import msgspec
 
 from traceinsight import api
 from traceinsight.diagnosis import Diagnosis
+from traceinsight.diagnosis.scaling import Scaling
 
 from .source import Fingerprint
 
@@ -54,6 +55,7 @@ class Store:
 
     def __init__(self) -> None:
         self._diagnoses: Recent[Request, Diagnosis] = Recent(16)
+        self._scalings: Recent[tuple[tuple[str, Fingerprint], ...], Scaling] = Recent(16)
         self._loaded: Recent[Request, api.Loaded] = Recent(1)
         self._timelines: Recent[Request, api.Timeline] = Recent(2)
 
@@ -73,6 +75,11 @@ class Store:
     def timeline(self, request: Request) -> api.Timeline:
         """All ranks on one clock."""
         return self._timelines.get(request, lambda: api.timeline(self.loaded(request)))
+
+    def scaling(self, runs: Mapping[str, Fingerprint]) -> Scaling:
+        """Runs by name, at several world sizes."""
+        paths = {name: files.path for name, files in runs.items()}
+        return self._scalings.get(tuple(runs.items()), lambda: api.scaling(paths))
 
     def _diagnose(self, request: Request, progress: Progress | None) -> Diagnosis:
         report = read_report(Path(request[0].path))

@@ -18,6 +18,9 @@ PARTS = {
 }
 """Meanings whose colour is the same on a light and on a dark page."""
 
+REPLICA_SYNC = "#56b4e9"
+"""A part only where sizes are compared, so no colour of the step's own parts."""
+
 MEANINGS = {
     "compute": "at least one compute kernel runs",
     "transfer": "communication after the last member arrived, with nothing computing",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -180,7 +180,7 @@ def analyze(
 
 
 def scaling(
-    runs: Sequence[str | Path],
+    runs: Sequence[str | Path] | Mapping[str, str | Path],
     *,
     rank_regex: str | None = None,
     workers: int | None = None,
@@ -188,6 +188,7 @@ def scaling(
 ) -> Scaling:
     """Compare runs of one job at several world sizes, each a folder, file, glob or URL.
 
+    A mapping gives each run a name to show; else it is shown by its path.
     Runs are read one after the other; of one that holds several runs the newest is taken, and that is noted.
     ``progress`` starts anew with each run.
 
@@ -197,9 +198,10 @@ def scaling(
 
     """
 
-    def measured(path: str | Path) -> MeasuredRun:
+    def measured(name: str, path: str | Path) -> MeasuredRun:
         loaded = load(path, rank_regex=rank_regex, workers=workers, progress=progress)
-        return measure(str(path), diagnose(loaded), loaded.trace_set.manifest)
+        return measure(name, diagnose(loaded), loaded.trace_set.manifest)
 
     require_several(len(runs))
-    return scale([measured(path) for path in runs], version=__version__)
+    named = list(runs.items()) if isinstance(runs, Mapping) else [(str(path), path) for path in runs]
+    return scale([measured(name, path) for name, path in named], version=__version__)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..context import Context
-from . import communication, compare, overview, quality, ranks, timeline, whatif, work
+from . import communication, compare, overview, quality, ranks, scaling, timeline, whatif, work
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ VIEWS = {
         View("work", "Kernels and phases", work.draw),
         View("whatif", "What-if", whatif.draw),
         View("compare", "Compare", compare.draw),
+        View("scaling", "Scaling", scaling.draw),
         View("quality", "Data quality", quality.draw),
     )
 }

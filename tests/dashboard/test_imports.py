@@ -15,11 +15,13 @@ PUBLIC = {
     "traceinsight.diagnosis",
     "traceinsight.diagnosis.comparison",
     "traceinsight.diagnosis.prediction",
+    "traceinsight.diagnosis.scaling",
     "traceinsight.export",
     "traceinsight.report",
     "traceinsight.report.build",  # the document that every report draws
     "traceinsight.report.comparison",
     "traceinsight.report.document",
+    "traceinsight.report.scaling",
     "traceinsight.report.text",  # how untrusted text is cleaned
     "traceinsight.base.errors",
     "traceinsight.base.units",  # how numbers are written

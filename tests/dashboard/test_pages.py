@@ -14,7 +14,7 @@ from traceinsight import api
 
 from dashboard.downloads import perfetto  # isort: skip
 
-PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "compare", "quality"]
+PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "compare", "scaling", "quality"]
 INPUTS = [
     "late_rank",
     "healthy",

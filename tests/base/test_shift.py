@@ -79,7 +79,7 @@ def test_no_samples_is_an_error() -> None:
 
 @pytest.mark.parametrize(("n", "m"), [(3, 3), (4, 4), (5, 5), (4, 7), (60, 60)])
 def test_the_interval_holds_the_true_shift_as_often_as_it_says(n: int, m: int) -> None:
-    """2,000 draws with heavy tails and a shift of 10; three standard errors of that many draws are allowed."""
+    """2,000 draws with heavy tails and a shift of 10; three standard errors of so many draws are allowed."""
     random, draws, shift = np.random.default_rng(7), 2_000, 10.0
     held = 0
     for _ in range(draws):

@@ -10,6 +10,7 @@ from tests.advice.factory import US, measurements
 from traceinsight.advice.registry import RULES
 from traceinsight.advice.rule import Clean, Found, NotApplicable, Outcome
 from traceinsight.diagnosis import Finding
+from traceinsight.replay.edits.registry import parse_edit
 
 CASES = Path(__file__).parent / "cases"
 OUTCOMES = {"found": Found, "clean": Clean, "not_applicable": NotApplicable}
@@ -47,7 +48,9 @@ def test_finding(rule: str, case: Case) -> None:
     assert isinstance(outcome, Found)
     (finding,) = outcome.findings
     assert finding.rule == rule
-    for attribute in ("severity", "confidence", "ranks"):
+    for edit in finding.edits:
+        assert parse_edit(edit).text == edit  # as `whatif --edit` takes it
+    for attribute in ("severity", "confidence", "ranks", "edits"):
         if attribute in case:
             assert getattr(finding, attribute) == case[attribute]
     for attribute in ("title", "action"):

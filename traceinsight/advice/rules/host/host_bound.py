@@ -12,14 +12,16 @@ Remedy
     Fewer, larger kernels (torch.compile, CUDA graphs, fused optimizers), no synchronisation in the step,
     no allocation in the step.
 How the gain is predicted
-    A ceiling: the idle time of these causes; least and largest rank as bounds.
+    Replayed with fused small kernels (`fuse`) or without synchronisation (`no-host-stall`), by the causes
+    that reach ``MIN_SHARE`` or lead; what the allocator costs has no such model. Before that a ceiling: the
+    idle time of these causes; least and largest rank as bounds.
 When this is wrong
     Profiling itself slows the host (with_stack most of all): the share without the profiler is smaller.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from traceinsight.advice.measurements import Measurements, range_over_ranks
 from traceinsight.advice.rule import (
@@ -65,6 +67,9 @@ _ACTIONS = {
         "shapes, less memory pressure; no torch.cuda.empty_cache() in the loop."
     ),
 }
+
+
+_EDITS = {"host": "fuse", "host_sync": "no-host-stall"}
 
 
 def judge(measurements: Measurements) -> Outcome:
@@ -122,7 +127,15 @@ def _finding(measurements: Measurements, per_rank: dict[int, float], share: floa
         quality_risk=(
             "torch.compile and fused optimizers may change rounding: compare the loss curve of a short run."
         ),
+        edits=_edits(shares),
     )
+
+
+def _edits(shares: Mapping[str, float]) -> list[str]:
+    """The remedies of the leading cause, and of every other that would be a finding alone; largest first."""
+    leading, *others = sorted(shares, key=lambda name: -shares[name])
+    chosen = [leading, *(name for name in others if shares[name] >= MIN_SHARE)]
+    return [_EDITS[name] for name in chosen if name in _EDITS]
 
 
 RULE = Rule("host-bound", "Devices idle because the host launches too late", judge)

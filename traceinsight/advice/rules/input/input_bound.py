@@ -10,7 +10,8 @@ Evidence
 Remedy
     More loader workers, prefetching, pinned memory, a reader service, or cheaper preprocessing.
 How the gain is predicted
-    A ceiling: all device idle time spent waiting for input.
+    Replayed with the next batch there when the step begins (`no-input-wait`). Before that a ceiling: all
+    device idle time spent waiting for input.
 When this is wrong
     When the loader carries no annotation (a custom iterator), its time shows as host time instead.
 """
@@ -78,6 +79,7 @@ def judge(measurements: Measurements) -> Outcome:
                     "preprocessing out of the trainer."
                 ),
                 quality_risk="None, as long as the order of samples and their shuffling stay as they are.",
+                edits=["no-input-wait"],
             )
         ]
     )

@@ -12,8 +12,9 @@ Remedy
     By cause: rebalance the tables the rank owns, mend its input, its host, or its hardware. Sending fewer
     bytes does not help: the others wait for the arrival.
 How the gain is predicted
-    A ceiling: the waits for the group that held another rank's device up, on the rank that gains least.
-    The group then comes with the next rank, no earlier.
+    Replayed with the group no later than the next rank (`no-straggler`), and with even embedding work
+    (`balance`) where its own compute is longer. Before that a ceiling: the waits for the group that held
+    another rank's device up, on the rank that gains least.
 When this is wrong
     With ranks not captured the last one may be absent. With one captured step, lateness may be chance.
 """
@@ -103,7 +104,14 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
         ),
         action=f"{straggler.detail} {_ACTIONS[straggler.cause].format(hardware=hardware)}",
         quality_risk="None: when ranks arrive does not change the numbers they compute.",
+        edits=_edits(straggler),
     )
+
+
+def _edits(straggler: Straggler) -> list[str]:
+    """Where their own compute is longer, owning less may be all it takes; else whatever delays them ends."""
+    ranks = "+".join(map(str, straggler.ranks))
+    return [*(["balance"] if straggler.cause == "compute" else []), f"no-straggler={ranks}"]
 
 
 RULE = Rule("straggler", "A rank comes late and all others wait for it", judge)

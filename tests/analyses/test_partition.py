@@ -34,10 +34,11 @@ def test_the_six_parts_of_a_lock_step_job() -> None:
         assert row.exposed_comm_wait_ns == 3 * (3 * MS - own)
         assert row.exposed_comm_transfer_ns == 3 * TRANSFER_NS
         assert (row.exposed_comm_unsplit_ns, row.exposed_copy_ns) == (0, 0)
-        # Each step's launches begin 1 us into it; the device idles until LEAD_NS: 1 us host, 9 us latency.
+        # Each step's launches begin 1 us into it, after the host waited for the step before; the device
+        # idles until LEAD_NS: 1 us because the queue was drained, 9 us latency.
         assert row.idle_ns == LEAD_NS
         if row.step < 4:  # nothing was captured after the last step: what ended its gap is not known
-            assert row.idle_by_cause_ns == {"host": US, "launch_latency": LEAD_NS - US}
+            assert row.idle_by_cause_ns == {"host_sync": US, "launch_latency": LEAD_NS - US}
 
 
 def test_without_a_peer_what_follows_the_last_captured_arrival_is_unsplit() -> None:

@@ -129,7 +129,7 @@ def lockstep(
     args: CommArgs | None = None,
     start_ns: int = 0,
 ) -> list[Recording]:
-    """A job whose hosts launch a whole step at once, so that the devices alone set the pace.
+    """A job whose hosts launch a whole step at once and wait for it, so that the devices alone set the pace.
 
     In each step a rank computes ``own_ns(rank, step, at)`` before its ``at``-th all-to-all; that one ends for
     all ``TRANSFER_NS`` after the last arrival, and what comes next starts at its end. A step starts
@@ -157,7 +157,8 @@ def lockstep(
         last, tail_end = 100 * number + 99, max(device.values()) + TAIL_NS
         for own in rows.values():
             tail = kernel(GEMM, tail_end - TAIL_NS, tail_end, last)
-            own += [launched(tail, begin + 50 * US), step(number, begin, tail_end)]
+            waited = call("cudaDeviceSynchronize", begin + 60 * US, tail_end, last + 1)
+            own += [launched(tail, begin + 50 * US), waited, step(number, begin, tail_end)]
         begin = tail_end
     return [
         recording(own, rank=rank, shift_ns=(ahead_ns or {}).get(rank, 0), world_size=ranks, backend="nccl")

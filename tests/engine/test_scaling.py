@@ -196,6 +196,27 @@ def test_missing_ranks_leave_communication_unsplit_and_are_noted(tmp_path: Path)
     assert "missing-ranks" in {note.code for note in result.notes}
 
 
+def test_steps_that_could_not_be_split_are_left_out_of_the_cut_unless_they_are_the_most() -> None:
+    def parts(unsplit_steps: int) -> StepParts:
+        rows = []
+        for step in range(4):
+            hidden = 30 * MS if step < unsplit_steps else 0
+            row = partition_row(0, step)
+            rows.append(
+                replace(
+                    row, exposed_comm_unsplit_ns=hidden, exposed_comm_transfer_ns=0, exposed_comm_wait_ns=0,
+                    compute_ns=100 * MS, exposed_copy_ns=0, idle_ns=100 * MS - hidden, window_ns=200 * MS,
+                )
+            )  # fmt: skip
+        run = replace(late_rank().run, missing_ranks=[])
+        found = measure("run", replace(late_rank(), partition=rows, phases=[], run=run), None).parts
+        assert found is not None
+        return found
+
+    assert parts(2).unsplit_ns == 0  # two of four steps are split, and they are cut
+    assert parts(3).unsplit_ns == 22_500_000  # 3 x 30 of 4 x 200 ms
+
+
 def test_two_runs_of_one_size_are_refused_by_name(tmp_path: Path) -> None:
     folders = [run(tmp_path / name, JobBuilder(world_size=2)) for name in ("first", "second")]
     with pytest.raises(UsageError, match="2 runs have 2 ranks") as error:

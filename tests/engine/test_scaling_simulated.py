@@ -65,3 +65,7 @@ def test_the_loss_goes_where_the_stage_puts_it(measured: Measured) -> None:
     assert worst("efa") == "transfer_ns"
     # The exchange stays inside a node; only the replica sync crosses.
     assert worst("2d_alltoall_intra") == "replica_sync_ns"
+    run, base = measured("ladder_2d_alltoall_intra_2node")[0], measured(BASE)[0]
+    lost = scale([base, run], version="test").points[1].lost
+    assert lost is not None
+    assert lost.unsplit_ns == 0  # all ranks are there; only work from before the capture cannot be matched

@@ -69,7 +69,7 @@ def _throughput(result: Scaling) -> Section:
             )
             for one in result.points
         ),
-        legend="Dots reach to ideal: throughput that grows like the ranks.",
+        legend="The rest of a bar reaches to ideal: throughput that grows like the ranks.",
     )
     return Section("Throughput against ideal", (chart, _speed_table(result)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +12,9 @@ from traceinsight.diagnosis.scaling import PARTS, ScalingNote, StepParts
 
 _MOST_COUNT = 2**53
 """Counts in a manifest beyond this are no counts, and would not fit a float."""
+
+NEARLY_SPLIT_SHARE = 0.01
+"""A step with at most this share of its windows unsplit counts as split; so little changes no answer."""
 
 _SETTINGS = ("qcomms", "parallelism", "pipeline", "compile", "versions")
 """Fields of a manifest that should be equal in runs that differ in size only."""
@@ -108,20 +112,37 @@ def _step_ns(diagnosis: Diagnosis) -> int | None:
 
 
 def _parts(diagnosis: Diagnosis, step_ns: int) -> StepParts | None:
-    """The step cut like the windows of all ranks and steady steps together."""
+    """The step cut like the windows of all ranks and steps together."""
     sync = {
         (row.rank, row.step): row.exposed_transfer_ns or 0
         for row in diagnosis.phases
         if row.phase == "replica_sync"
     }
     sums = dict.fromkeys(PARTS, 0)
-    for row in diagnosis.partition:
+    for row in _windows_to_cut(diagnosis):
         for part, length_ns in _of_window(row, sync.get((row.rank, row.step), 0)).items():
             sums[part] += length_ns
     if not any(sums.values()):
         return None
     cut = apportion([sums[part] for part in PARTS], step_ns)
     return StepParts(**{f"{part}_ns": length for part, length in zip(PARTS, cut, strict=True)})
+
+
+def _windows_to_cut(diagnosis: Diagnosis) -> Sequence[Partition]:
+    """Those of the steps whose communication could be split, where they are the most; else all.
+
+    Device work that was launched before the capture runs into its first steps, and cannot be matched there.
+    With missing ranks no step is special, and choosing some would drop what the missing ranks take part in.
+    """
+    unsplit: dict[int, int] = defaultdict(int)
+    window: dict[int, int] = defaultdict(int)
+    for row in diagnosis.partition:
+        unsplit[row.step] += row.exposed_comm_unsplit_ns
+        window[row.step] += row.window_ns
+    split = {step for step in window if unsplit[step] <= NEARLY_SPLIT_SHARE * window[step]}
+    if diagnosis.run.missing_ranks or 2 * len(split) < len(window):
+        return diagnosis.partition
+    return [row for row in diagnosis.partition if row.step in split]
 
 
 def _of_window(row: Partition, sync_ns: int) -> dict[str, int]:

@@ -340,6 +340,14 @@ def test_simulated_and_measured_runs_are_noted_and_not_forecast() -> None:
     assert result.forecast == []
 
 
+@pytest.mark.parametrize(("step_ms", "noted"), [(9.2, False), (9.0, True)])
+def test_a_run_much_better_than_ideal_is_doubted(step_ms: float, noted: bool) -> None:
+    # Efficiency 10 / 9.2 = 1.087 and 10 / 9.0 = 1.111; the limit is 1.1.
+    faster = measured(16, 64, [round(step_ms * MS), 0, 0, 0, 0, 0, 0])
+    result = scale([measured(8, 64, TIMES[0]), faster], version="0")
+    assert [note.runs for note in result.notes if note.code == "beyond-ideal"] == [["16"]] * noted
+
+
 def test_runs_that_differ_in_more_than_size_are_noted() -> None:
 
     runs = [measured(8, 64, TIMES[0]), measured(16, 64, TIMES[1]), measured(32, 64, TIMES[2])]

@@ -203,7 +203,12 @@ def _runs(result: Scaling) -> Section:
 
 
 def _run_text(one: ScalingPoint) -> str:
-    read = "all ranks read" if one.ranks_read == one.world_size else f"{one.ranks_read:,} ranks read"
+    read = (
+        "all ranks read"
+        if one.ranks_read == one.world_size
+        else f"{one.ranks_read:,} of {one.world_size:,} ranks read"
+    )
     batch = "batch not known" if one.batch_per_rank is None else f"batch {one.batch_per_rank:,} per rank"
+    steps = "1 step" if one.steps == 1 else f"{one.steps:,} steps"
     device = f"{'simulated, ' if one.simulated else ''}{one.device or 'device not recorded'}"
-    return f"{file_name(one.run)}: {device}, {read}, {one.steps} steps, {batch}"
+    return f"{file_name(one.run)}: {device}, {read}, {steps}, {batch}"

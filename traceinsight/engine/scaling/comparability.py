@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from traceinsight.diagnosis.scaling import ScalingNote
+from traceinsight.diagnosis.scaling import ScalingNote, ScalingPoint
 from traceinsight.engine.scaling.measured import MeasuredRun
+
+BEYOND_IDEAL_EFFICIENCY = 1.1
+"""Noise and caches give a few percent; from here on the runs are hardly one job."""
 
 
 def comparability(runs: Sequence[MeasuredRun]) -> list[ScalingNote]:
@@ -23,6 +26,18 @@ def comparability(runs: Sequence[MeasuredRun]) -> list[ScalingNote]:
         )
         notes.append(ScalingNote(severity="info", code="batch-assumed", message=message, runs=assumed))
     return notes
+
+
+def beyond_ideal(points: Sequence[ScalingPoint]) -> list[ScalingNote]:
+    """Runs that do much better than ideal, which size alone hardly explains."""
+    named = [point.run for point in points if point.efficiency > BEYOND_IDEAL_EFFICIENCY]
+    if not named:
+        return []
+    message = (
+        "throughput grows faster than the ranks. Is it the same job? Else the smallest run is held back by "
+        "something the larger ones do not have, such as memory that is nearly full."
+    )
+    return [ScalingNote(severity="warning", code="beyond-ideal", message=message, runs=named)]
 
 
 def _differences(runs: Sequence[MeasuredRun]) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from traceinsight.base.errors import UnreadableInputError, UsageError
 from traceinsight.base.units import format_factor, format_ns, format_share
 from traceinsight.diagnosis import Generator
 from traceinsight.diagnosis.scaling import PARTS, LeftOutRun, Scaling, ScalingPoint, StepParts
-from traceinsight.engine.scaling.comparability import comparability
+from traceinsight.engine.scaling.comparability import beyond_ideal, comparability
 from traceinsight.engine.scaling.forecast import forecast
 from traceinsight.engine.scaling.measured import MeasuredRun, apportion
 
@@ -39,7 +39,7 @@ def scale(runs: Sequence[MeasuredRun], *, version: str) -> Scaling:
         raise UnreadableInputError(f"fewer than two runs can be compared. {reasons}")
     _refuse_equal_sizes(usable)
     points = _points(usable)
-    notes = [note for run in usable for note in run.notes] + comparability(usable)
+    notes = [note for run in usable for note in run.notes] + comparability(usable) + beyond_ideal(points)
     ahead = forecast(points)
     return Scaling(
         generator=Generator(name="traceinsight", version=version),

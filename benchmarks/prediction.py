@@ -49,7 +49,8 @@ CHOICES = """What the table does not test, since the change was described with t
 how many small kernels a compiler fuses (`fuse`), and that a rank's slow lookups grow and shrink with their
 work (`batch`, `narrow` on stragglers; kept fixed instead, both err by 20 to 30 %). Small kernels are drawn
 from 2.5 to 4.5 us and do not grow with the batch; drawn from 3 to 6 us, `batch` errs by up to 22 % where they
-dominate. Simulated transfers do not share a link, real ones do."""
+dominate. Simulated transfers do not share a link, real ones do. `2d` keeps the present plan, folded into the
+group, where the placement is by hand."""
 
 PLATFORMS = (
     ("V100", "tcp_25g"), ("V100", "efa_p3dn"), ("A100", "tcp_100g"), ("A100", "efa_p4d"), ("A100", "ib_hdr"),
@@ -77,10 +78,13 @@ def random_fields(seed: int) -> tuple[str, Fields]:
             "nodes": nodes, "gpus_per_node": per_node, "gpu": gpu, "network": network,
             "hbm_efficiency": draw.uniform(0.5, 0.8), "gemm_efficiency": draw.uniform(0.3, 0.6),
             "clock_skew_ms": draw.choice((0.0, 1.0, 10.0)),
+            "link_efficiency": draw.uniform(0.6, 0.8), "link_latency_us": draw.uniform(1, 3),
+            "base_latency_us": draw.uniform(5, 20),
         },
         "tables": {
             "wide": {
-                "count": draw.randint(2, 6), "rows": 10_000_000, "dim": draw.choice((128, 256)),
+                "count": draw.randint(2, 6), "rows": draw.choice((100_000, 1_000_000, 10_000_000)),
+                "dim": draw.choice((128, 256)),
                 "mean_ids": draw.uniform(5, 30), "partitions_per_rank": 1.0, "placement": "modulo",
             },
             "plain": {
@@ -205,10 +209,27 @@ def changes(fields: Fields) -> Iterator[tuple[str, Fields]]:
         yield "balance", {"placement": {"explicit": {}, "policy": "greedy"}}
     if fields["pipeline_depth"] == 0:
         yield "overlap=sparse_data_dist", {"pipeline_depth": 1}
+    yield from _groups(fields)
     if fields["cluster"]["nodes"] > 1:
         for network in ("efa_p5", "ib_xdr"):
             if network != fields["cluster"]["network"]:
                 yield f"network={network}", {"cluster": {"network": network}}
+
+
+def _groups(fields: Fields) -> Iterator[tuple[str, Fields]]:
+    """Sharding groups of a node, or of half the only one; a placement by hand is folded into them.
+
+    With a sync every 4 steps, one of the 4 measured ones has it.
+    """
+    per_node = fields["cluster"]["gpus_per_node"]
+    size = per_node if fields["cluster"]["nodes"] > 1 else per_node // 2
+    explicit = fields.get("placement", {}).get("explicit", {})
+    folded = {name: [owner % size for owner in owners] for name, owners in explicit.items()}
+    change = {"placement": {"explicit": folded}} if folded else {}
+    for every in (1, 4):
+        text = f"2d={size}" if every == 1 else f"2d={size},sync={every}"
+        capture = {"capture": {"steps": 5}}
+        yield text, {"two_d": {"group_size": size, "sync_every": every}} | capture | change
 
 
 def _slower_lookups(fields: Fields, factor: float) -> Fields:

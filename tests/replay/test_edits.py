@@ -12,6 +12,7 @@ from tests.trace.recordings import kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
+from traceinsight.replay.edits.sharding_groups import ShardingGroups, owned_bytes
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.solve import replay, step_length_ns
@@ -191,6 +192,9 @@ NOT_HERE = {
     "qcomms=fp8": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
     "balance": DEFAULT,
     "fuse": DEFAULT,
+    "2d=3": DEFAULT,  # 4 ranks
+    "2d=4": DEFAULT,  # one group is what there is
+    "2d=2": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
 }
 
 
@@ -211,8 +215,9 @@ def test_network_sets_the_bandwidth_of_what_crosses_nodes(run: Run) -> None:
     trace_set = with_nodes(run[0])
     graph = edited((trace_set, run[1]), "network=40")
     assert transfers(run, graph, "all_to_all", "forward") == {KJT_NS + 100 * US}
-    # 8 MB all-reduced: 2 * 3/4 of it over the whole node
-    assert transfers(run, graph, "all_reduce", "backward") == {KJT_NS + 300 * US}
+    # 8 MB all-reduced: 2 * 3/4 of it over the whole node. Of the 30 us latency 2 are the peer's in the node
+    # and 14 each of the two others'; the all-reduce has two hops of each kind.
+    assert transfers(run, graph, "all_reduce", "backward") == {2 * (2 + 14) * US + 300 * US}
 
 
 def test_network_is_no_faster_than_the_links_inside_a_node(run: Run) -> None:
@@ -222,10 +227,107 @@ def test_network_is_no_faster_than_the_links_inside_a_node(run: Run) -> None:
 
 
 def test_network_changes_latency_by_the_table_when_both_networks_are_in_it(run: Run) -> None:
-    slow = edited((with_nodes(run[0]), run[1]), "network=ib_ndr")
-    fast = edited((with_nodes(run[0], {"network": "efa_p4d"}), run[1]), "network=ib_ndr")
-    (before,), (after,) = (transfers(run, graph, "all_to_all", "forward") for graph in (slow, fast))
-    assert before - after == 2 * 21 * US  # two peers on the other node, 25 us before and 4 us then
+    """Two peers on the other node, 5 us each before and 4 us then; 2 MB over half of 400 GB/s at 85 %."""
+    graph = edited((with_nodes(run[0], {"network": "ib_hdr"}), run[1]), "network=ib_ndr")
+    assert transfers(run, graph, "all_to_all", "forward") == {round(KJT_NS - 2 * US + 2_000_000 / 170)}
+
+
+# 2D ------------------------------------------------------------------------------------------------------
+
+
+TABLES = [{"name": "t", "rows": 1_000_000, "dim": 100}]  # 400 MB in FP32
+
+
+def test_2d_keeps_exchanges_inside_the_node(run: Run) -> None:
+    """Groups of two: 2 MB to the one peer over 300 GB/s at 70 %, and one message of 2 us.
+
+    The 30 us latency are 2 us inside the node, 2 x 5 us outside (ib_hdr), and 18 us whatever the peers.
+    """
+    trace_set = with_nodes(run[0], {"network": "ib_hdr"})
+    graph = edited((trace_set, run[1]), "2d=2")
+    assert transfers(run, graph, "all_to_all", "forward") == {round(20 * US + 2_000_000 / 210)}
+    assert transfers(run, graph, "all_to_all", "sparse_data_dist") == {20 * US}  # the quickest: all latency
+    assert transfers(run, graph, "all_reduce", "backward") == {ALL_REDUCE_NS}
+
+
+def test_2d_waits_for_the_ranks_of_the_group_only() -> None:
+    """Rank 3 is 4 ms late to every exchange: then rank 2 waits for it, and ranks 0 and 1 do not."""
+    late = tuple(replace(one, overlapped=False) for one in DEFAULT_COLLECTIVES[:3])
+    trace_set = load(
+        JobBuilder(collectives=late, late=(Late(3, 4 * MS, phases=("forward",)),), steps=2).build()
+    )
+    one_group = with_nodes(trace_set), graph_of(trace_set)
+    graph = edited(one_group, "2d=2")
+    moments = replay(graph)
+    chosen = Facts(trace_set, graph).of_collectives(
+        NodeKind.TRANSFER, lambda one: one.phase == "forward" and one.step == graph.steps[0]
+    )
+    begun = {rank: float(moments[chosen & (graph.nodes.rank == rank)][0]) for rank in range(4)}
+    assert begun[0] == begun[1]
+    assert begun[2] == begun[3] == pytest.approx(begun[0] + 4 * MS, rel=0.01)
+
+
+def test_2d_gives_a_rank_the_lookups_of_its_place_in_every_group() -> None:
+    """Rank 0 gets five times the ids of the others, and rank 3 is slow with as many as they have."""
+    lookup_ns = (5 * MS, MS, MS, 2 * MS)
+    late = tuple(Late(rank, length, phases=("forward",)) for rank, length in enumerate(lookup_ns))
+    ids = replace(DEFAULT_COLLECTIVES[0], per_rank=(5_000, 1_000, 1_000, 1_000))
+    trace_set = load(JobBuilder(late=late, collectives=(ids, *DEFAULT_COLLECTIVES[1:])).build())
+    heavy = with_nodes(trace_set), graph_of(trace_set)
+    graph = edited(heavy, "2d=2")
+    lookups = Facts(*heavy).family == "embedding"
+    for rank, expected in ((0, 3 * MS), (1, MS), (2, 3 * MS), (3, 2 * MS)):  # ranks 0 and 2: (5 + 1) / 2
+        mine = lookups & (graph.nodes.rank == rank)
+        assert set(graph.nodes.duration_ns[mine].tolist()) == {expected}
+
+
+def test_2d_syncs_what_each_rank_owns_where_the_plan_says(run: Run) -> None:
+    """Ranks 0 and 2 own 300 MB and 20 MB, their replicas hold all of it; ranks 1 and 3 own 40 MB each."""
+    columns, rows = [0, 100], {0: 750_000, 1: 100_000, 2: 50_000, 3: 100_000}
+    shards = [{"rank": rank, "rows": [0, count], "columns": columns} for rank, count in rows.items()]
+    manifest = {**(with_nodes(run[0]).manifest or {}), "sharding_plan": {"t": {"shards": shards}}}
+    facts = Facts(replace(run[0], manifest=manifest), run[1])
+    assert owned_bytes(facts, 2) == {0: 320e6, 1: 80e6}
+    assert owned_bytes(Facts(replace(run[0], manifest={"tables": TABLES}), run[1]), 2) == {0: 200e6, 1: 200e6}
+    assert owned_bytes(Facts(*run), 2) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "steps", "part"),
+    [("2d=2", 4, 1.0), ("2d=2,sync=3", 2, 1.0), ("2d=2,sync=2", 4, 1 / 2), ("2d=2,sync=12", 2, 3 / 12)],
+)
+def test_2d_adds_the_replica_sync_after_the_optimizer(run: Run, text: str, steps: int, part: float) -> None:
+    """200 MB per rank all-reduced with the replica on the other node, as fast as the exchange.
+
+    Of the three step lengths of four steps, every third, or all of them in part, have it.
+    """
+    trace_set = with_nodes(run[0], {"network": "ib_hdr"})
+    trace_set = replace(trace_set, manifest={**(trace_set.manifest or {}), "tables": TABLES})
+    without = edited((with_nodes(run[0], {"network": "ib_hdr"}), run[1]), text)
+    graph = edited((trace_set, run[1]), text)
+    added = graph.edges.lag_ns - without.edges.lag_ns
+    share_gbps = (4_000_000 / 2) / (A2A_NS - KJT_NS)
+    latency_ns = 18 * US + 2 * 5 * US
+    assert added[added > 0] == pytest.approx((latency_ns + 200_000_000 / share_gbps) * part)
+    held_by = np.unique(graph.edges.source[added > 0])
+    assert len(held_by) == 4 * (steps - 1)  # nothing that was captured follows the last step's
+    assert (Facts(*run).family[held_by] == "optimizer").all()
+
+
+def test_2d_says_what_it_assumed(run: Run) -> None:
+    blind = ShardingGroups(2).explain(Facts(*run))
+    assert blind.detail is not None
+    assert "8 ranks per node assumed" in blind.detail
+    assert "sync not included" in blind.detail
+    assert blind.uncertainty is not None
+    assert blind.uncertainty > ShardingGroups(2).uncertainty
+    large = [TABLES[0] | {"rows": 1_000_000_000}]
+    told = replace(run[0], manifest={**(with_nodes(run[0]).manifest or {}), "tables": large})
+    said = ShardingGroups(2).explain(Facts(told, run[1]))
+    assert said.detail is not None
+    assert "a rank's tables take 200 GB" in said.detail
+    assert "more than the GPU's 85 GB" in said.detail
+    assert said.uncertainty is None
 
 
 # Reading -------------------------------------------------------------------------------------------------
@@ -249,6 +351,11 @@ def test_network_changes_latency_by_the_table_when_both_networks_are_in_it(run: 
         ("network=-1", "above 0"),
         ("network=carrier_pigeon", "value must be"),
         ("no-straggler=a", "value must be"),
+        ("2d=1", "group size from 2"),
+        ("2d=four", "group size from 2"),
+        ("2d=8,sync=0", "sync from 1"),
+        ("2d=8,every=2", "<group size>,sync=<n>"),
+        ("2d=8,sync=2,sync=3", "<group size>,sync=<n>"),
     ],
 )
 def test_a_wrong_edit_is_a_usage_error(text: str, said: str) -> None:

@@ -25,7 +25,8 @@ class PredictedEdit(Struct, frozen=True):
 
     ``step_ns`` is the predicted step time after it; ``speedup`` is the step time before it over that after
     it, ``cumulative_speedup`` today's step time over that. Below 1 the edit slows the step down.
-    ``per_example_factor`` is how many times the examples per step grow (a larger batch), else 1.
+    ``per_example_factor`` is how many times the examples per step grow (a larger batch, more nodes), else 1.
+    ``detail`` says what the edit did on this run and what it had to assume; None where that is plain.
     """
 
     edit: str
@@ -34,6 +35,7 @@ class PredictedEdit(Struct, frozen=True):
     cumulative_speedup: Interval | None
     per_example_factor: float
     not_applicable: str | None
+    detail: str | None = None
 
 
 class WhatIf(Struct, frozen=True):

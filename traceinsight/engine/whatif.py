@@ -55,6 +55,7 @@ def _apply_in_turn(prepared: Prepared, edits: Sequence[Edit]) -> list[PredictedE
 
 
 def _predicted(edit: Edit, before: Prediction, after: Prediction) -> PredictedEdit:
+    said = after.explanations[-1]
     return PredictedEdit(
         edit=edit.text,
         step_ns=step_range(after),
@@ -62,6 +63,7 @@ def _predicted(edit: Edit, before: Prediction, after: Prediction) -> PredictedEd
         cumulative_speedup=speedup(after.before_ns, after),
         per_example_factor=after.examples_factor / before.examples_factor,
         not_applicable=None,
+        detail=said.detail,
     )
 
 

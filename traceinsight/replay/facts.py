@@ -51,21 +51,28 @@ class Facts:
         return next((gpu for key, gpu in GPUS.items() if key in device), None)
 
     @cached_property
+    def quickest_exchange(self) -> MatchedCollective | None:
+        """The all-to-all with the shortest transfer, or None where there is no complete one."""
+        exchanges = (
+            one for one in self.trace_set.collectives if one.operation == "all_to_all" and one.complete
+        )
+        return min(exchanges, default=None, key=_first_transfer_ns)
+
+    @cached_property
     def latency_ns(self) -> float:
         """The part of an exchange that no payload explains: the quickest all-to-all of the run."""
-        quickest = min(
-            (
-                (max(min(one.ends_ns) - one.last_arrival_ns, 0), payload_bytes(one))
-                for one in self.trace_set.collectives
-                if one.operation == "all_to_all" and one.complete
-            ),
-            default=(0, None),
-            key=lambda found: found[0],
-        )
-        transfer_ns, size = quickest
+        quickest = self.quickest_exchange
+        if quickest is None:
+            return 0.0
+        size = payload_bytes(quickest)
         if size is not None and size <= SMALL_PAYLOAD_BYTES:
-            return float(transfer_ns)
-        return float(min(transfer_ns, MAX_LATENCY_NS))
+            return float(_first_transfer_ns(quickest))
+        return float(min(_first_transfer_ns(quickest), MAX_LATENCY_NS))
+
+
+def _first_transfer_ns(one: MatchedCollective) -> int:
+    """From the last arrival to the first end."""
+    return max(min(one.ends_ns) - one.last_arrival_ns, 0)
 
 
 SMALL_PAYLOAD_BYTES = 65_536
@@ -88,6 +95,20 @@ def is_embedding_exchange(one: MatchedCollective) -> bool:
 def payload_bytes(one: MatchedCollective) -> int | None:
     """Bytes that the member with the most puts in, or None when sizes were not recorded."""
     return max((part.in_bytes for part in one.members if part.in_bytes is not None), default=None)
+
+
+def sides(one: MatchedCollective) -> tuple[dict[int, float], dict[int, float]]:
+    """Rank -> bytes it puts in, and bytes it gets; ranks of which that was not recorded are left out."""
+    pairs = list(zip(one.ranks, one.members, strict=True))
+    return (
+        {rank: float(part.in_bytes) for rank, part in pairs if part.in_bytes is not None},
+        {rank: float(part.out_bytes) for rank, part in pairs if part.out_bytes is not None},
+    )
+
+
+def busiest_bytes(one: MatchedCollective) -> float:
+    """Bytes of the rank that puts in or gets most, which bounds the transfer; 0 where not recorded."""
+    return max((max(side.values()) for side in sides(one) if side), default=0.0)
 
 
 def payload_dtype(one: MatchedCollective) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.replay.links import Links
 from traceinsight.trace.recording import MISSING, Int8, Int32, Int64
 
 Bool = NDArray[np.bool_]
@@ -78,12 +79,18 @@ class Edges:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """One stretch of consecutive steps, ready to replay. ``origin_ns`` is its start on the common clock."""
+    """One stretch of consecutive steps, ready to replay. ``origin_ns`` is its start on the common clock.
+
+    What edits leave for those after them: ``latency_ns``, the part of each transfer that its bytes do not
+    explain, shape (n_nodes,); ``links``, what the job's links carry. None: as measured.
+    """
 
     nodes: Nodes
     edges: Edges
     origin_ns: int
     steps: tuple[int, ...]
+    latency_ns: NDArray[np.float64] | None = None
+    links: Links | None = None
 
     def with_durations(self, duration_ns: NDArray[np.float64]) -> Graph:
         """The same graph with other durations of work."""

@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traceinsight.replay.edits.edit import Edit
-from traceinsight.replay.edits.network import LargerBatch
+from traceinsight.replay.edits.edit import Edit, Explanation, explanation_of
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
@@ -20,7 +19,7 @@ class Prediction:
 
     The interval carries the replay's residual and each edit's own uncertainty, both relative to the change.
     ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
-    against today.
+    against today. ``explanations`` has what each edit says of this run.
     """
 
     edits: tuple[str, ...]
@@ -30,6 +29,7 @@ class Prediction:
     high_ns: float
     examples_factor: float
     work_factor: float
+    explanations: tuple[Explanation, ...] = ()
 
     @property
     def per_example_ns(self) -> float:
@@ -44,6 +44,7 @@ class _State:
     graphs: tuple[Graph, ...]
     length_ns: float
     spread_ns: float
+    said: tuple[Explanation, ...]
 
 
 class Bench:
@@ -55,7 +56,7 @@ class Bench:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._today = _State(prepared.graphs, self._length_of(prepared.graphs), 0.0)
+        self._today = _State(prepared.graphs, self._length_of(prepared.graphs), 0.0, ())
         self._kept: tuple[tuple[str, ...], _State] = ((), self._today)
         self._work_ns = _work_ns(prepared.graphs)
 
@@ -78,8 +79,9 @@ class Bench:
             low_ns=max(expected - spread, 0.0),
             expected_ns=expected,
             high_ns=expected + spread,
-            examples_factor=math.prod(edit.factor for edit in edits if isinstance(edit, LargerBatch)),
+            examples_factor=math.prod(one.examples_factor for one in state.said),
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
+            explanations=state.said,
         )
 
     def _with(self, edits: tuple[Edit, ...]) -> _State:
@@ -91,10 +93,13 @@ class Bench:
         *earlier, edit = edits
         before = self._with(tuple(earlier))
         self._kept = (key[:-1], before)
-        graphs = tuple(edit.apply(graph, Facts(self._prepared.trace_set, graph)) for graph in before.graphs)
+        facts = [Facts(self._prepared.trace_set, graph) for graph in before.graphs]
+        graphs = tuple(edit.apply(one.graph, one) for one in facts)
         length = self._length_of(graphs)
-        change = abs(before.length_ns - length)
-        return _State(graphs, length, before.spread_ns + change * edit.uncertainty)
+        said = explanation_of(edit, facts[0]) if facts else Explanation()
+        uncertainty = edit.uncertainty if said.uncertainty is None else said.uncertainty
+        spread = before.spread_ns + abs(before.length_ns - length) * uncertainty
+        return _State(graphs, length, spread, (*before.said, said))
 
     @staticmethod
     def _length_of(graphs: Sequence[Graph]) -> float:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph
@@ -33,3 +34,29 @@ class Edit(Protocol):
             NotApplicableError: If there is nothing to edit.
 
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What is to be said of an edit on one run.
+
+    ``detail`` is one line, or None. ``uncertainty`` replaces the edit's own where this run gives it less to
+    go by. ``examples_factor`` is how many times the examples per step grow.
+    """
+
+    detail: str | None = None
+    uncertainty: float | None = None
+    examples_factor: float = 1.0
+
+
+@runtime_checkable
+class Explained(Protocol):
+    """An edit that has more to say than its name; implementing it is optional."""
+
+    def explain(self, facts: Facts) -> Explanation:
+        """What it does on this run; ``facts`` are of the graph it is applied to."""
+
+
+def explanation_of(edit: Edit, facts: Facts) -> Explanation:
+    """What an edit has to say of this run."""
+    return edit.explain(facts) if isinstance(edit, Explained) else Explanation()

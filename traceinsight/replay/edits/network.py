@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceinsight.base.hardware import NETWORKS
-from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS, in_data_distribution
 from traceinsight.replay.edits.payload import scale_transfers
-from traceinsight.replay.facts import Facts, payload_bytes
+from traceinsight.replay.facts import Facts, busiest_bytes
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+from traceinsight.replay.links import Links
+from traceinsight.replay.measured_links import links_of, own_latency_ns, transfer_ns
 from traceinsight.trace.recording import MISSING
-from traceinsight.trace.trace_set import MatchedCollective
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,72 +37,33 @@ class FasterNetwork:
         """``network=efa_p5``."""
         return f"network={self.target}"
 
-    @property
-    def node_gbps(self) -> float:
-        """Reachable bandwidth of one node, GB/s per direction."""
-        if self.target in NETWORKS:
-            return NETWORKS[self.target].node_gbps * NETWORKS[self.target].efficiency
-        return float(self.target)
-
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Scale the transfers that cross nodes."""
-        per_node = ranks_per_node(facts)
-        if per_node is None:
+        old = links_of(facts)
+        if not old.node_known:
             raise NotApplicableError("which ranks share a node is not known (no run.json)")
+        new = self._links(old)
         ratio = np.ones(len(facts.trace_set.collectives) + 1)
-        extra_ns = np.zeros(len(ratio))
+        latency = np.ones(len(ratio))
         for index, one in enumerate(facts.trace_set.collectives):
-            payload_ns = self._payload_ns(one, per_node, facts)
-            measured_ns = max(one.ends_ns) - one.last_arrival_ns - facts.latency_ns
-            if payload_ns is not None:
-                ratio[index] = payload_ns / measured_ns if measured_ns > 0 else 1.0
-                extra_ns[index] = self._latency_change_ns(one, per_node, facts)
+            size = busiest_bytes(one)
+            if not one.complete or not size or len(old.nodes_of(one.ranks)) < 2:
+                continue
+            before = transfer_ns(one) - own_latency_ns(one, old, facts)
+            after = new.payload_ns(one.operation, size, one.ranks)
+            ratio[index] = after / before if before > 0 and after is not None else 1.0
+            latency[index] = new.latency_ns(one.operation, one.ranks) / max(
+                old.latency_ns(one.operation, one.ranks), 1.0
+            )
         if (ratio == 1).all():
             raise NotApplicableError("no collective with a known size crosses nodes")
-        return scale_transfers(graph, facts, ratio, extra_ns)
+        return replace(scale_transfers(graph, facts, ratio, np.zeros(len(ratio)), latency), links=new)
 
-    def _payload_ns(self, one: MatchedCollective, per_node: int, facts: Facts) -> float | None:
-        """What the bytes of a collective that crosses nodes take on the new network; None for any other."""
-        size, members = payload_bytes(one), len(one.ranks)
-        if not one.complete or not size or _nodes_of(one, per_node) < 2:
-            return None
-        link = facts.gpu.link_gbps * LINK_EFFICIENCY if facts.gpu is not None else float("inf")
-        local = min(per_node, members)
-        if one.operation == "all_reduce":
-            return 2 * (members - 1) / members * size / min(self.node_gbps, link)
-        outside = size * (members - local) / members / (self.node_gbps / per_node)
-        return max(outside, size * (local - 1) / members / link)
-
-    def _latency_change_ns(self, one: MatchedCollective, per_node: int, facts: Facts) -> float:
-        old, new = NETWORKS.get(_present_network(facts)), NETWORKS.get(self.target)
-        if old is None or new is None:
-            return 0.0
-        nodes = _nodes_of(one, per_node)
-        hops = 2 * (nodes - 1).bit_length() if one.operation == "all_reduce" else len(one.ranks) - per_node
-        return hops * (new.latency_us - old.latency_us) * 1e3
-
-
-LINK_EFFICIENCY = 0.7
-"""Share of NVLink's or xGMI's line rate that collectives inside a node typically reach."""
-
-
-def _present_network(facts: Facts) -> str:
-    hardware = (facts.trace_set.manifest or {}).get("hardware")
-    return str(hardware.get("network")) if isinstance(hardware, dict) else ""
-
-
-def _nodes_of(one: MatchedCollective, per_node: int) -> int:
-    return len({rank // per_node for rank in one.ranks})
-
-
-def ranks_per_node(facts: Facts) -> int | None:
-    """How many ranks share a node, from the run manifest; None when it is not there."""
-    manifest = facts.trace_set.manifest or {}
-    nodes = manifest.get("nodes")
-    if isinstance(nodes, list) and nodes and isinstance(nodes[0], dict):
-        ranks = nodes[0].get("ranks")
-        return len(ranks) if isinstance(ranks, list) else None
-    return None
+    def _links(self, old: Links) -> Links:
+        """A network given by its bandwidth keeps the present latency."""
+        if self.target in NETWORKS:
+            return old.on(self.target)
+        return replace(old, share_gbps=float(self.target) / old.per_node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +81,10 @@ class LargerBatch:
     def text(self) -> str:
         """``batch=2``."""
         return f"batch={self.factor:g}"
+
+    def explain(self, facts: Facts) -> Explanation:  # noqa: ARG002 - the same on every run
+        """Each step holds that many more examples."""
+        return Explanation(examples_factor=self.factor)
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Grow device work and payloads."""

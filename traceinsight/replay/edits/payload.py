@@ -7,7 +7,7 @@ Assumes the network is the bottleneck of the exchange's transfer part (not the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from traceinsight.base.collective_names import element_bytes
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.facts import Facts, is_embedding_exchange, payload_bytes, wire_bytes_per_value
 from traceinsight.replay.graph import Graph, NodeKind
+from traceinsight.replay.measured_links import latencies_ns
 from traceinsight.trace.trace_set import MatchedCollective
 
 QCOMM_DTYPES = {"fp16": "half", "bf16": "bfloat16", "fp8": "float8_e4m3fn", "int8": "int8"}
@@ -92,14 +93,25 @@ class NarrowerEmbeddings:
 
 
 def scale_transfers(
-    graph: Graph, facts: Facts, ratio: NDArray[np.float64], extra_ns: NDArray[np.float64]
+    graph: Graph,
+    facts: Facts,
+    ratio: NDArray[np.float64],
+    extra_ns: NDArray[np.float64],
+    latency_ratio: NDArray[np.float64] | None = None,
 ) -> Graph:
-    """Scale the payload part of each transfer by its collective's ratio, and add a fixed time."""
+    """Scale the payload part of each transfer by its collective's ratio, and add a fixed time.
+
+    All three have shape (n_collectives + 1,), the last entry for nodes without a collective.
+    ``latency_ratio`` scales the rest of the transfer; None leaves it.
+    """
     nodes = graph.nodes
     transfer = nodes.kind == NodeKind.TRANSFER
-    fixed = np.minimum(nodes.duration_ns, facts.latency_ns)
-    scaled = fixed + (nodes.duration_ns - fixed) * ratio[nodes.collective] + extra_ns[nodes.collective]
-    return graph.with_durations(np.where(transfer, scaled, nodes.duration_ns))
+    latency = latencies_ns(facts)
+    fixed = latency if latency_ratio is None else latency * latency_ratio[nodes.collective]
+    payload = np.maximum(nodes.duration_ns - latency, 0.0)
+    scaled = fixed + payload * ratio[nodes.collective] + extra_ns[nodes.collective]
+    edited = graph.with_durations(np.where(transfer, scaled, nodes.duration_ns))
+    return replace(edited, latency_ns=fixed)
 
 
 def _codec_ns(one: MatchedCollective, facts: Facts) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
 
@@ -127,42 +128,41 @@ class Balance:
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Scale embedding kernels and uneven exchanges to their means."""
-        duration = graph.nodes.duration_ns.copy()
-        changed = _even_lookups(graph, facts, duration) | _even_exchanges(graph, facts, duration)
-        if not changed:
+        edited = _even_exchanges(scale_lookups(graph, facts, _mean), facts)
+        if (edited.nodes.duration_ns == graph.nodes.duration_ns).all():
             raise NotApplicableError("no embedding kernel or all-to-all size differs between ranks")
-        return graph.with_durations(duration)
+        return edited
 
 
-def _even_lookups(graph: Graph, facts: Facts, duration: NDArray[np.float64]) -> bool:
+def scale_lookups(graph: Graph, facts: Facts, share: Callable[[dict[int, float]], dict[int, float]]) -> Graph:
+    """Give ranks other amounts of embedding work: ``share`` maps rank -> ns in one step to the same after it.
+
+    Steps in which a rank has none are left alone: it was not recorded, or the rank owns no table.
+    """
+    duration = graph.nodes.duration_ns.copy()
     embedding = facts.family == "embedding"
-    changed = False
     for step in graph.steps:
         mine = embedding & (graph.nodes.step == step)
         ranks = np.unique(graph.nodes.rank[mine])
         totals = {rank: float(duration[mine & (graph.nodes.rank == rank)].sum()) for rank in ranks.tolist()}
         if len(totals) < 2 or not all(totals.values()):
             continue
-        mean = float(np.mean(list(totals.values())))
-        for rank, total in totals.items():
-            duration[mine & (graph.nodes.rank == rank)] *= mean / total
-        changed = True
-    return changed
+        for rank, total in share(totals).items():
+            duration[mine & (graph.nodes.rank == rank)] *= total / totals[rank]
+    return graph.with_durations(duration)
 
 
-def _even_exchanges(graph: Graph, facts: Facts, duration: NDArray[np.float64]) -> bool:
-    changed = False
+def _mean(per_rank: dict[int, float]) -> dict[int, float]:
+    return dict.fromkeys(per_rank, float(np.mean(list(per_rank.values()))))
+
+
+def _even_exchanges(graph: Graph, facts: Facts) -> Graph:
+    ratio = np.ones(len(facts.trace_set.collectives) + 1)
     for index, one in enumerate(facts.trace_set.collectives):
         # What bounds an exchange is the rank that sends or receives most.
         sent = [part.in_bytes for part in one.members if part.in_bytes is not None]
         got = [part.out_bytes for part in one.members if part.out_bytes is not None]
         if one.operation != "all_to_all" or len(sent) < len(one.members) or not sum(sent):
             continue
-        largest = max([*sent, *got])
-        ratio = (sum(sent) / len(sent)) / largest
-        mine = (graph.nodes.collective == index) & (graph.nodes.kind == NodeKind.TRANSFER)
-        if ratio < 1 and mine.any():
-            fixed = np.minimum(duration[mine], facts.latency_ns)
-            duration[mine] = fixed + (duration[mine] - fixed) * ratio
-            changed = True
-    return changed
+        ratio[index] = (sum(sent) / len(sent)) / max([*sent, *got])
+    return scale_transfers(graph, facts, ratio, np.zeros(len(ratio)))

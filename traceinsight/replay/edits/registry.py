@@ -12,6 +12,7 @@ from traceinsight.replay.edits.host import Fuse, NoHostStall, NoInputWait
 from traceinsight.replay.edits.network import FasterNetwork, LargerBatch, Overlap
 from traceinsight.replay.edits.payload import QCOMM_DTYPES, NarrowerEmbeddings, QuantizedComms
 from traceinsight.replay.edits.ranks import Balance, NoStraggler
+from traceinsight.replay.edits.sharding_groups import ShardingGroups
 
 _PHASES = ("sparse_data_dist", "forward", "backward")
 
@@ -42,6 +43,24 @@ def _ranks(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(part) for part in text.split("+")}))
 
 
+def _groups(text: str) -> ShardingGroups:
+    size, *settings = text.split(",")
+    if len(settings) > 1 or not all(one.startswith("sync=") for one in settings):
+        raise ValueError("<group size> or <group size>,sync=<n>")
+    every = settings[0].removeprefix("sync=") if settings else "1"
+    return ShardingGroups(_count("group size", size, 2), _count("sync", every, 1))
+
+
+def _count(field: str, text: str, least: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= MAX_COUNT:
+        raise ValueError(f"<group size>[,sync=<n>] with {field} from {least} to {MAX_COUNT}, not {text!r}")
+    return int(text)
+
+
+MAX_COUNT = 100_000
+"""More ranks, or steps between two syncs, than any job has."""
+
+
 # name -> (example value or "" for none, how to make the edit from the value)
 EDITS: dict[str, tuple[str, Callable[[str], Edit]]] = {
     "qcomms": ("fp8", lambda text: QuantizedComms(_choice(*QCOMM_DTYPES)(text))),
@@ -52,6 +71,7 @@ EDITS: dict[str, tuple[str, Callable[[str], Edit]]] = {
     "no-input-wait": ("", lambda _: NoInputWait()),
     "fuse": ("", lambda _: Fuse()),
     "overlap": ("sparse_data_dist", lambda text: Overlap(_choice(*_PHASES)(text))),
+    "2d": ("8", _groups),
     "network": ("efa_p5", lambda text: FasterNetwork(_network(text))),
     "batch": ("2", lambda text: LargerBatch(_factor(text))),
 }

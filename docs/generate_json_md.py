@@ -34,6 +34,12 @@ DOCUMENTS: dict[type[msgspec.Struct], str] = {
 """What each command writes; its schema is ``<name>.schema.json``."""
 
 COMMON = {
+    "all_to_all_gbps": "highest bus bandwidth of an all-to-all that the link allows, GB/s; null when unknown",
+    "all_to_all_matrix": "bytes from rank to rank by kind of all-to-all; empty without split sizes",
+    "link": "the slowest link that the group crosses; null when unknown",
+    "links": "what the datasheets promise, by process group",
+    "ring_gbps": "highest bus bandwidth of other collectives that the link allows, GB/s; null when unknown",
+    "sent_bytes": "row: sender, column: receiver, in the order of `ranks`, per step; null: not recorded",
     "action": "what to change",
     "after": "the same of AFTER; null where that run has none",
     "after_examples_per_s": "examples per second of the whole job after",
@@ -171,6 +177,12 @@ IN_STRUCT = {
         "idle_by_cause_ns": "idle time by cause; sums to `idle_ns`",
     },
     "ForwardShare": {"largest_collective": "the one with the largest time; null when there is none"},
+    "GroupLink": {
+        "nodes": "over how many nodes the group spreads; null when not recorded",
+        "ranks": "its members",
+        "reason": "why the link is not known; null when it is",
+    },
+    "AllToAllMatrix": {"ranks": "ranks that take part, in the order of rows and columns"},
     "LargestCollective": {"share": "of the forward span"},
     "CommunicationRow": {"exposed_share": "`exposed_ns` against the mean step window"},
     "Collective": {

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import streamlit as st
+
 from traceinsight.diagnosis import Diagnosis
 
 from ..charts.communication import by_exposed_time, exposed_bars, kind, size_and_bandwidth
+from ..charts.links import against_datasheet, datasheet_rows, not_compared
+from ..charts.matrix import TOTAL, matrix_chart, matrix_named, matrix_names, matrix_rows
 from ..charts.partition import forward_bars
-from ..context import Context
-from ..text import name
+from ..context import Context, linked_choice, show
+from ..text import name, paragraph
 from .parts import chart, number, prose, table
 
 
@@ -52,6 +56,59 @@ def draw(context: Context) -> None:
         "Not measured: sizes or times of whole collectives were not recorded.",
         key="sizes",
     )
+    _links(context)
+    _matrix(context)
+
+
+def _links(context: Context) -> None:
+    """Achieved bandwidth by kind; groups whose link is not known are named with the reason."""
+    diagnosis = context.diagnosis
+    chart(
+        "Bandwidth against the datasheet",
+        against_datasheet(diagnosis, context.colors),
+        "Not compared: no collective with a known bandwidth crosses a link with a known datasheet.",
+        note="Median bus bandwidth of each kind, as share of what the slowest link that its group crosses "
+        "allows at line rate. Large exchanges reach some 60 to 85 %; small ones are bound by latency.",
+        key="links",
+    )
+    rows = datasheet_rows(diagnosis)
+    if rows:
+        table(
+            rows,
+            bus=number("bus bandwidth", "GB/s", digits=1, meaning="median over the kind's collectives"),
+            limit=number("datasheet", "GB/s", digits=1, meaning="highest bus bandwidth that the link allows"),
+            share=number("share", "%", digits=1, meaning="of the datasheet"),
+            payload=number("payload", "MB", digits=3, meaning="median of what one rank sends at once"),
+        )
+    for sentence in not_compared(diagnosis):
+        show(paragraph(sentence, "muted"))
+
+
+def _matrix(context: Context) -> None:
+    """Who sends how much to whom, all kinds together or one of them."""
+    title = "All-to-all: bytes from rank to rank"
+    names = matrix_names(context.diagnosis)
+    if not names:
+        chart(
+            title,
+            None,
+            "Not measured: no split sizes were recorded. PyTorch writes them on NCCL exchanges of up to 30 "
+            "ranks.",
+            key="matrix",
+        )
+        return
+    st.subheader(title, anchor=False)
+    chosen = linked_choice(
+        "Exchange", "exchange", [TOTAL, *names], names=lambda key: name(names.get(key, TOTAL))
+    )
+    matrix = matrix_named(context.diagnosis, chosen)
+    chart(
+        "", matrix_chart(matrix, context.colors), "Nothing is sent.", key="matrix",
+        note="Sender by row, receiver by column, per step. The diagonal stays on its rank. An empty cell was "
+        "not recorded by either side.",
+    )  # fmt: skip
+    with st.expander("Numbers"):
+        table(matrix_rows(matrix), sent=number("sent", "MB per step"))
 
 
 def kind_rows(diagnosis: Diagnosis) -> list[dict[str, Any]]:

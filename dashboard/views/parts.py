@@ -18,8 +18,9 @@ _CONFIG = {"displaylogo": False, "modeBarButtonsToRemove": ["select2d", "lasso2d
 
 
 def chart(title: str, drawing: go.Figure | None, empty: str, *, note: str = "", key: str) -> None:
-    """A figure under its heading, or the reason why there is none."""
-    st.subheader(title, anchor=False)
+    """A figure under its heading (if it has one of its own), or the reason why there is none."""
+    if title:
+        st.subheader(title, anchor=False)
     if drawing is None:
         show(paragraph(empty, "muted"))
         return

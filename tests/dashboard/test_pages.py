@@ -203,3 +203,17 @@ def test_a_timeline_of_every_kind_of_traces(kind: str, tmp_path: Path, open_app:
 
 def test_a_timeline_needs_traces(report_of: Any, open_app: Any) -> None:
     assert "A timeline needs the traces" in html_of(open_app(report_of("late_rank"), page="timeline"))
+
+
+def test_the_matrix_of_an_exchange_can_be_chosen(tmp_path: Path, open_app: Any) -> None:
+    folder = JobBuilder(world_size=3).build().write(tmp_path / "job")
+    app = open_app(folder, page="communication", exchange="1")
+    assert [one.value for one in app.exception] == []
+    assert app.selectbox(key="exchange").value == "1"
+    assert "All-to-all: bytes from rank to rank" in [one.value for one in app.subheader]
+    assert "which ranks share a node was not recorded" in html_of(app)
+
+
+def test_without_split_sizes_there_is_no_matrix(report_of: Any, open_app: Any) -> None:
+    text = html_of(open_app(report_of("late_rank"), page="communication"))
+    assert "no split sizes were recorded" in text

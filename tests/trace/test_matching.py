@@ -41,7 +41,7 @@ def parts(
             event=at, operation=operation, label=label, phase="forward", step=step,
             start_ns=end - 400 * US + ahead_ns, end_ns=end + ahead_ns, launch_ns=end - MS + ahead_ns,
             group=group, group_name=None, sequence=at if sequences else None,
-            in_bytes=at, out_bytes=None, in_split=None, dtype=None,
+            in_bytes=at, out_bytes=None, in_split=None, out_split=None, dtype=None,
         )
         for at, end in enumerate(true_ends)
         if at not in missing

@@ -16,10 +16,12 @@ from traceinsight.diagnosis.advice import (
 from traceinsight.diagnosis.document import SCHEMA_VERSION, Diagnosis, Generator
 from traceinsight.diagnosis.measurements import (
     CAUSES,
+    AllToAllMatrix,
     Clock,
     Collective,
     CommunicationRow,
     ForwardShare,
+    GroupLink,
     KernelFamilyRow,
     LargestCollective,
     NanosecondRange,
@@ -34,6 +36,7 @@ from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
 __all__ = [
     "CAUSES",
     "SCHEMA_VERSION",
+    "AllToAllMatrix",
     "CleanRule",
     "Clock",
     "Collective",
@@ -46,6 +49,7 @@ __all__ = [
     "ForwardShare",
     "Gain",
     "Generator",
+    "GroupLink",
     "Interval",
     "KernelFamilyRow",
     "LargestCollective",

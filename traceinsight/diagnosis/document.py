@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from traceinsight.diagnosis.advice import CleanRule, Finding, NotJudged, RoadmapEntry
 from traceinsight.diagnosis.measurements import (
+    AllToAllMatrix,
     Clock,
     Collective,
     CommunicationRow,
     ForwardShare,
+    GroupLink,
     KernelFamilyRow,
     Partition,
     PhaseRow,
@@ -48,4 +52,6 @@ class Diagnosis(Struct, frozen=True):
     not_judged: list[NotJudged]
     data_quality: list[DataQuality]
     replay: Replay | None = None  # None in documents of versions that did not replay
+    all_to_all_matrix: list[AllToAllMatrix] = field(default_factory=list)  # empty: no split sizes
+    links: list[GroupLink] = field(default_factory=list)  # by process group
     schema_version: int = SCHEMA_VERSION

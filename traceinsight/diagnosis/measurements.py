@@ -132,6 +132,35 @@ class CommunicationRow(Struct, frozen=True):
     exposed_by_step_ns: list[int] | None = None  # in each of ``run.steps``; None in older documents
 
 
+class AllToAllMatrix(Struct, frozen=True):
+    """What the all-to-alls of one kind send from each rank to each other, per step.
+
+    ``sent_bytes[i][j]``: from ``ranks[i]`` to ``ranks[j]``, mean over steady steps; a rank's own part is on
+    the diagonal and crosses no link. None where neither side recorded its split sizes in some exchange.
+    """
+
+    label: str | None
+    phase: str
+    ranks: list[int]
+    sent_bytes: list[list[float | None]]
+
+
+class GroupLink(Struct, frozen=True):
+    """The slowest link that a process group's collectives must cross, by its datasheet.
+
+    ``nodes`` is over how many nodes the group spreads. The bandwidths are the highest bus bandwidth that the
+    link allows. They are None where nodes or hardware are not known, and ``reason`` says which.
+    """
+
+    group: str
+    ranks: list[int]
+    nodes: int | None
+    link: str | None
+    all_to_all_gbps: float | None
+    ring_gbps: float | None
+    reason: str | None
+
+
 class Clock(Struct, frozen=True):
     """How far a rank's clock runs ahead of the reference, and how well that is known.
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.registry import RULES
+from traceinsight.analyses.all_to_all_matrix import all_to_all_matrix
 from traceinsight.analyses.communication import clocks, collectives, communication
 from traceinsight.analyses.forward import forward_shares
 from traceinsight.analyses.kernels import kernel_families
+from traceinsight.analyses.links import group_links
 from traceinsight.analyses.partition import partition, step_times
 from traceinsight.analyses.phases import phases
 from traceinsight.analyses.stragglers import find_stragglers
@@ -57,6 +59,8 @@ def diagnose(
         communication=list(measurements.communication),
         collectives=collectives(trace_set),
         clocks=clocks(trace_set),
+        all_to_all_matrix=all_to_all_matrix(trace_set),
+        links=group_links(trace_set),
         stragglers=list(stragglers.stragglers),
         kernels=kernel_families(trace_set),
         findings=planned.findings,

@@ -126,6 +126,7 @@ def _collective(
         in_bytes=_bytes(args.in_elements, context.args.in_elements, size),
         out_bytes=_bytes(args.out_elements, context.args.out_elements, size),
         in_split=args.in_split,
+        out_split=args.out_split,
         dtype=args.dtype or context.args.dtype,
     )
 

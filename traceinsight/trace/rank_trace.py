@@ -14,7 +14,8 @@ from traceinsight.trace.steps import Step, Steps
 class RankCollective:
     """One rank's part in one collective, on the rank's own clock. ``lane`` is the thread that launched it.
 
-    ``in_bytes`` is what the rank puts in, ``out_bytes`` what it gets; None where not recorded. ``group`` is
+    ``in_bytes`` is what the rank puts in, ``out_bytes`` what it gets; None where not recorded. ``in_split``
+    and ``out_split`` are how they divide over the group's members, in rows of the tensor. ``group`` is
     None when the arguments that name it are missing. ``step`` is a step number; one below the first or above
     the last captured step means that the launch lies outside the capture.
     """
@@ -35,6 +36,7 @@ class RankCollective:
     in_bytes: int | None
     out_bytes: int | None
     in_split: tuple[int, ...] | None
+    out_split: tuple[int, ...] | None
     dtype: str | None
 
 

@@ -70,15 +70,16 @@ def matrix_chart(matrix: Matrix, colors: Palette) -> go.Figure | None:
         x=names,
         y=names,
         z=[[None if cell is None else cell / 1e6 for cell in row] for row in matrix.cells],
-        customdata=[[format_bytes(cell) for cell in row] for row in matrix.cells],
-        texttemplate="%{customdata}" if len(names) <= 8 else None,
+        text=[[format_bytes(cell) for cell in row] for row in matrix.cells],
+        texttemplate="%{text}" if len(names) <= 8 else None,
         colorscale=[[0, colors.panel], [1, colors.part("transfer")]],
         zmin=0,
+        zmax=max(known) / 1e6,
         xgap=2 if len(names) <= 64 else 0,
         ygap=2 if len(names) <= 64 else 0,
         hoverongaps=False,
         colorbar={"title": {"text": "MB"}, "thickness": 12},
-        hovertemplate="rank %{y} to rank %{x}: %{customdata} per step<extra></extra>",
+        hovertemplate="rank %{y} to rank %{x}: %{text} per step<extra></extra>",
     )
     drawing.update_xaxes(type="category", showgrid=False, nticks=32)
     drawing.update_yaxes(type="category", showgrid=False, autorange="reversed", nticks=32)

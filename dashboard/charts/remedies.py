@@ -1,16 +1,37 @@
-"""What each remedy would make of the step, alone: gains overlap, so none is drawn on top of another."""
+"""What remedies would make of the step: one on top of the other as replayed, and each alone."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 import plotly.graph_objects as go
 
 from traceinsight.base.units import format_factor, format_ns
-from traceinsight.diagnosis import Diagnosis, Finding, Gain
+from traceinsight.diagnosis import Diagnosis, Finding, Gain, Interval, NanosecondRange
 
 from ..text import label
 from ..theme import Palette, figure
+
+_BATCH = re.compile(r"batch=(\d+(?:\.\d+)?)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A replayed entry of the roadmap; ``now_ns`` is the step before all. Speedups are per example."""
+
+    edit: str
+    rule: str
+    now_ns: float
+    step_ns: NanosecondRange
+    speedup: Interval
+    in_all: Interval
+
+    def equal_batch_ns(self, in_all: float) -> float:
+        """Time for today's examples at that speedup."""
+        return self.now_ns / max(in_all, 1e-9)
 
 
 def in_order(diagnosis: Diagnosis) -> list[Finding]:
@@ -60,6 +81,86 @@ def step_after_each(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None:
     )
     drawing.update_yaxes(autorange="reversed")
     return drawing
+
+
+def predicted(diagnosis: Diagnosis) -> list[Change]:
+    """The roadmap's changes that were replayed, in order."""
+    found: list[Change] = []
+    growth = 1.0
+    for entry in diagnosis.roadmap:
+        if (
+            entry.edit is None
+            or entry.step_ns is None
+            or entry.speedup is None
+            or entry.cumulative_speedup is None
+        ):
+            continue
+        growth *= _batch_growth(entry.edit)
+        if not found:
+            now = entry.step_ns.expected * entry.cumulative_speedup.expected / growth
+        found.append(
+            Change(entry.edit, entry.rule, now, entry.step_ns, entry.speedup, entry.cumulative_speedup)
+        )
+    return found
+
+
+def _batch_growth(edit: str) -> float:
+    """How many times a step's examples grow; speedups are per example, so a larger batch must be told."""
+    found = _BATCH.match(edit)
+    return float(found[1]) if found and float(found[1]) > 0 else 1.0
+
+
+def waterfall(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None:
+    """The step now, what each change takes from it on top of those before it, and the step after all."""
+    changes = predicted(diagnosis)
+    if not changes:
+        return None
+    now = changes[0].now_ns
+    afters = [now, *(one.equal_batch_ns(one.in_all.expected) for one in changes)]
+    names = [f"step now<br>{format_ns(now)}"]
+    names += [
+        f"{number}. {label(one.edit, 26)}<br>{format_ns(one.step_ns.expected)}, "
+        f"{format_factor(one.speedup.expected)}"
+        for number, one in enumerate(changes, start=1)
+    ]
+    names.append(f"after all of them<br>{format_factor(changes[-1].in_all.expected)} as fast")
+    drawing = figure(colors, height=80 + 58 * len(names), x_title="time for today's batch, ms")
+    drawing.add_bar(
+        orientation="h",
+        y=names,
+        base=[0.0, *(min(pair) / 1e6 for pair in pairwise(afters)), 0.0],
+        x=[now / 1e6, *(abs(old - new) / 1e6 for old, new in pairwise(afters)), afters[-1] / 1e6],
+        marker_color=[colors.muted, *[colors.good] * len(changes), colors.muted],
+        hovertemplate="%{y}<extra></extra>",
+        showlegend=False,
+    )
+    _add_intervals(drawing, names[1:-1], changes, colors)
+    drawing.update_yaxes(autorange="reversed", type="category")
+    drawing.update_xaxes(rangemode="tozero")
+    return drawing
+
+
+def _add_intervals(drawing: go.Figure, names: list[str], changes: list[Change], colors: Palette) -> None:
+    expected = [one.equal_batch_ns(one.in_all.expected) for one in changes]
+    slow = [one.equal_batch_ns(one.in_all.low) for one in changes]
+    fast = [one.equal_batch_ns(one.in_all.high) for one in changes]
+    drawing.add_scatter(
+        mode="markers",
+        y=names,
+        x=[one / 1e6 for one in expected],
+        marker={"color": colors.ink, "size": 5},
+        error_x={
+            "type": "data",
+            "symmetric": False,
+            "array": [(high - middle) / 1e6 for high, middle in zip(slow, expected, strict=True)],
+            "arrayminus": [(middle - low) / 1e6 for low, middle in zip(fast, expected, strict=True)],
+            "color": colors.ink,
+            "thickness": 1.5,
+        },
+        customdata=[f"{format_ns(low)} to {format_ns(high)}" for low, high in zip(fast, slow, strict=True)],
+        hovertemplate="%{y}<br>interval %{customdata}<extra></extra>",
+        showlegend=False,
+    )
 
 
 def _speedup(gain: Gain) -> str:

@@ -99,7 +99,7 @@ def _matrix(context: Context) -> None:
         return
     st.subheader(title, anchor=False)
     chosen = linked_choice(
-        "Exchange", "exchange", [TOTAL, *names], names=lambda key: name(names.get(key, TOTAL))
+        "Exchange", "exchange", [TOTAL, *names], names=lambda key: name(names.get(key, "all of them"))
     )
     matrix = matrix_named(context.diagnosis, chosen)
     chart(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from statistics import median
 
 import streamlit as st
@@ -11,9 +12,9 @@ from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.document import Block, Facts, Paragraph
 
 from ..charts.partition import partition_bars
-from ..charts.remedies import in_order, step_after_each, step_ns
+from ..charts.remedies import Change, in_order, predicted, step_after_each, step_ns, waterfall
 from ..context import Context, show
-from ..text import block, escape, page, tile
+from ..text import block, escape, name, page, paragraph, tile
 from .parts import chart, prose, section
 
 
@@ -22,6 +23,7 @@ def draw(context: Context) -> None:
     show(_tiles(context.diagnosis))
     st.subheader("What to change next", anchor=False)
     _findings(context)
+    _roadmap(context)
     remedies = step_after_each(context.diagnosis, context.colors)
     if remedies is not None:
         chart(
@@ -38,6 +40,40 @@ def draw(context: Context) -> None:
     )
     prose(context, "Not judged")
     prose(context, "Checked and in order")
+
+
+def _roadmap(context: Context) -> None:
+    """Change after change as replayed; where nothing is predicted, why not."""
+    diagnosis = context.diagnosis
+    changes = predicted(diagnosis)
+    if changes:
+        chart(
+            "The way down, change after change", waterfall(diagnosis, context.colors), "", key="roadmap",
+            note="Predicted by replaying the measured steps; each change is on top of those above it. The "
+            "line is the interval, the factor is against the line above, per example.",
+        )  # fmt: skip
+        show(*(paragraph(line, "muted") for line in risks(diagnosis)))
+        with st.expander("Try it on these traces"):
+            st.code(command(changes), language="bash", wrap_lines=True)
+    elif diagnosis.replay is not None and not diagnosis.replay.predicted and diagnosis.findings:
+        show(paragraph(f"No gain is predicted, only ceilings are given: {diagnosis.replay.reason}.", "muted"))
+
+
+def risks(diagnosis: Diagnosis) -> list[str]:
+    """What each predicted change may do to the model, by number."""
+    said = {one.rule: one.quality_risk for one in diagnosis.findings}
+    return [
+        f"{number}. {one.edit}: {said[one.rule]}"
+        for number, one in enumerate(predicted(diagnosis), start=1)
+        if one.rule in said
+    ]
+
+
+def command(changes: list[Change]) -> str:
+    """The same prediction on the command line."""
+    return "traceinsight whatif TRACES " + " ".join(
+        f"--edit {shlex.quote(name(one.edit))}" for one in changes
+    )
 
 
 def _findings(context: Context) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 from tests.report.diagnoses import CASES, collective, communication_row, late_rank
-from traceinsight.diagnosis import Interval, NanosecondRange
+from traceinsight.diagnosis import Interval, NanosecondRange, RoadmapEntry
 from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
 from traceinsight.engine.comparison import compare
@@ -17,7 +17,7 @@ from dashboard.charts.communication import exposed_bars, size_and_bandwidth  # i
 from dashboard.charts.compare import change_by_part, exposed_by_kind, parts_side_by_side  # isort: skip
 from dashboard.charts.partition import forward_bars, idle_causes, partition_bars  # isort: skip
 from dashboard.charts.prediction import step_after_edits  # isort: skip
-from dashboard.charts.remedies import step_after_each  # isort: skip
+from dashboard.charts.remedies import step_after_each, waterfall  # isort: skip
 from dashboard.charts.steps import cells, heat_map, step_times  # isort: skip
 from dashboard.charts.work import kernel_families, phases  # isort: skip
 from dashboard.theme import DARK, LIGHT, PARTS, palette  # isort: skip
@@ -28,6 +28,7 @@ CHARTS: dict[str, Any] = {
     "forward": forward_bars,
     "idle": lambda diagnosis, colors: idle_causes(diagnosis.partition, colors),
     "remedies": step_after_each,
+    "waterfall": waterfall,
     "wait": lambda diagnosis, colors: heat_map(diagnosis, "wait", colors),
     "last": lambda diagnosis, colors: heat_map(diagnosis, "last", colors),
     "times": step_times,
@@ -67,6 +68,40 @@ def test_each_remedy_stands_alone() -> None:
     assert list(bar.error_x.array) == pytest.approx([0, 0, 2])
     assert list(bar.error_x.arrayminus) == pytest.approx([0, 0, 4])
     assert "at best" in bar.y[1]
+
+
+def entry(edit: str | None, step_ms: float, speedup: float, in_all: float) -> RoadmapEntry:
+    """An interval of 10 % around the speedups."""
+
+    def around(value: float) -> Interval:
+        return Interval(low=0.9 * value, expected=value, high=1.1 * value)
+
+    return RoadmapEntry(
+        rule="straggler", edit=edit, effort="setting", speedup=around(speedup),
+        cumulative_speedup=around(in_all),
+        step_ns=NanosecondRange(low=0, expected=round(step_ms * 1e6), high=round(2e6 * step_ms)),
+    )  # fmt: skip
+
+
+def test_the_roadmap_goes_down_change_after_change() -> None:
+    """200 ms, 1.25 times as fast is 160, twice as fast is 80; one entry that was not replayed is left out."""
+    roadmap = [RoadmapEntry(rule="host-bound"), entry("a", 160, 1.25, 1.25), entry("b", 80, 2, 2.5)]
+    drawing = waterfall(replace(late_rank(), roadmap=roadmap), LIGHT)
+    assert drawing is not None
+    bar, dots = drawing.data
+    assert list(bar.base) == pytest.approx([0, 160, 80, 0])
+    assert list(bar.x) == pytest.approx([200, 40, 80, 80])
+    assert list(dots.x) == pytest.approx([160, 80])
+    # 200 / (0.9 * 1.25) = 177.8; 200 / (1.1 * 1.25) = 145.5
+    assert dots.error_x.array[0] == pytest.approx(200 / 1.125 - 160)
+    assert dots.error_x.arrayminus[0] == pytest.approx(160 - 200 / 1.375)
+
+
+def test_a_larger_batch_is_drawn_per_example() -> None:
+    """Twice the batch in 250 ms instead of 200: 1.6 times as fast, 125 ms for today's batch."""
+    drawing = waterfall(replace(late_rank(), roadmap=[entry("batch=2", 250, 1.6, 1.6)]), LIGHT)
+    assert drawing is not None
+    assert list(drawing.data[0].x) == pytest.approx([200, 75, 125])
 
 
 def test_heat_map_has_a_cell_per_rank_and_step() -> None:
@@ -158,7 +193,7 @@ def test_hostile_names_mean_nothing_to_plotly(chart: str) -> None:
 @pytest.mark.parametrize("chart", CHARTS)
 def test_a_colour_has_one_meaning(chart: str, colors: Any) -> None:
     """What is named after a part has that part's colour."""
-    drawing = CHARTS[chart](late_rank(), colors)
+    drawing = CHARTS[chart](replace(late_rank(), roadmap=[entry("a", 160, 1.25, 1.25)]), colors)
     for one in drawing.data:
         if one.name in {*PARTS, "idle"}:
             assert one.marker.color == colors.part(one.name)

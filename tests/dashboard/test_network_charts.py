@@ -51,7 +51,8 @@ def test_the_heat_map_is_in_megabytes_with_gaps_where_nothing_is_known() -> None
     assert drawing is not None
     (heat,) = drawing.data
     assert [list(row) for row in heat.z] == [[1, 2], [3, None]]
-    assert heat.customdata[0][1] == "2.00 MB"
+    assert heat.text[0][1] == "2.00 MB"
+    assert (heat.zmin, heat.zmax) == (0, 3)
 
 
 def test_the_table_has_a_row_per_pair() -> None:

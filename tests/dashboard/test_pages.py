@@ -70,6 +70,12 @@ def test_the_overview_says_what_to_do(report_of: Any, open_app: Any) -> None:
     assert text.index("Move tables off rank 5") < text.index("Send fewer bytes")  # the order of the roadmap
 
 
+def test_the_overview_draws_the_roadmap_of_traces(open_app: Any) -> None:
+    app = open_app(REPOSITORY / "sample_traces" / "late_rank")
+    assert "The way down, change after change" in [one.value for one in app.subheader]
+    assert "traceinsight whatif TRACES --edit no-straggler" in app.code[0].value
+
+
 def test_what_could_not_be_judged_is_on_the_overview(report_of: Any, open_app: Any) -> None:
     text = html_of(open_app(report_of("single_rank")))
     assert "127 of 128 ranks were not captured" in text

@@ -10,6 +10,7 @@ from tests.builders import DEFAULT_COLLECTIVES, MS, POOLED_A2A, US, JobBuilder, 
 from tests.replay.jobs import assembled, graph_of, load, starts
 from tests.trace.recordings import kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
+from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
 from traceinsight.replay.edits.sharding_groups import ShardingGroups, owned_bytes
@@ -117,6 +118,74 @@ def test_balance_evens_lookups_and_uneven_exchanges() -> None:
     lookups = Facts(*heavy).family == "embedding"
     assert graph.nodes.duration_ns[lookups] == pytest.approx(np.full(lookups.sum(), 7 * MS / 4))
     assert transfers(heavy, graph, "all_to_all", "forward") == {KJT_NS + PAYLOAD_NS // 2}  # mean 1 M of 2 M
+
+
+def with_plan(trace_set: TraceSet, read: dict[str, dict[int, int]], **plan: object) -> TraceSet:
+    """Tables of equal width; ``read``: table -> rank -> bytes its shard there reads per step."""
+    shards = {
+        name: {"shards": [{"rank": rank, "rows": [0, 100], "columns": [0, 8]} for rank in owners]} | plan
+        for name, owners in read.items()
+    }
+    counts = {
+        name: {
+            str(rank): {"ids_per_step": size, "read_bytes_per_step": size, "returned_bytes_per_step": 0}
+            for rank, size in owners.items()
+        }
+        for name, owners in read.items()
+    }
+    return replace(trace_set, manifest={"sharding_plan": shards, "measured_tables": {"tables": counts}})
+
+
+# Rank 0 owns 6 + 2, the others 2 each: 8 of a mean of 3.5. Moving the 2 makes it 6, 4, 2 and 2.
+UNEVEN = {"a": {0: 600}, "b": {0: 200}, "c": {1: 200}, "d": {2: 200}, "e": {3: 200}}
+
+
+def heavy_run() -> Run:
+    lookup_ns = (4 * MS, MS, MS, MS)
+    late = tuple(Late(rank, length, phases=("forward",)) for rank, length in enumerate(lookup_ns))
+    trace_set = load(JobBuilder(late=late).build())
+    return trace_set, graph_of(trace_set)
+
+
+def test_balance_reaches_what_a_placement_of_the_shards_reaches() -> None:
+    trace_set, built = heavy_run()
+    planned = with_plan(trace_set, UNEVEN), built
+    graph = edited(planned, "balance")
+    lookups = Facts(*planned).family == "embedding"
+    lengths = {
+        rank: set((graph.nodes.duration_ns[lookups & (graph.nodes.rank == rank)] / MS).tolist())
+        for rank in range(4)
+    }
+    assert lengths[0] == {4 * 600 / 800}
+    assert sorted(min(one) for one in lengths.values()) == [1, 1, 2, 3]
+    said = Balance().explain(Facts(*planned)).detail
+    assert said is not None
+    assert "measured bytes" in said
+    assert "2.29x the mean today" in said  # 8 / 3.5
+    assert "1.71x after 1 of 5 shards have moved" in said  # 6 / 3.5
+
+
+def test_balance_without_a_plan_takes_the_mean_and_says_so() -> None:
+    said = Balance().explain(Facts(*heavy_run()))
+    assert said.detail is not None
+    assert "taken to reach the mean" in said.detail
+    assert said.uncertainty is not None
+    assert said.uncertainty > Balance().uncertainty
+
+
+@pytest.mark.parametrize(
+    ("read", "plan"),
+    [
+        ({"a": {0: 600}, "c": {1: 200}, "d": {2: 200}, "e": {3: 200}}, {}),
+        (UNEVEN, {"sharding_type": "row_wise"}),
+    ],
+)
+def test_balance_moves_whole_shards_and_only_those_that_can_move(
+    read: dict[str, dict[int, int]], plan: dict[str, object]
+) -> None:
+    trace_set, built = heavy_run()
+    with pytest.raises(NotApplicableError, match="no other placement"):
+        edited((with_plan(trace_set, read, **plan), built), "balance")
 
 
 def test_no_straggler_takes_the_excess_out_of_the_ranks_own_time() -> None:

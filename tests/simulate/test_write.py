@@ -178,7 +178,10 @@ def test_the_manifest_describes_the_run(tmp_path: Path) -> None:
     shards = manifest["sharding_plan"]["big_0"]["shards"]
     assert [one["rank"] for one in shards] == list(range(8))
     assert shards[-1]["rows"] == [875_000, 1_000_000]
-    assert sum(one["ids_per_step"] for one in manifest["measured"] if one["table"] == "big_0") == 8 * 512 * 10
+    counted = manifest["measured_tables"]["tables"]["big_0"]
+    assert sum(one["ids_per_step"] for one in counted.values()) == 8 * 512 * 10
+    dim = manifest["tables"][0]["dim"]
+    assert sum(one["read_bytes_per_step"] for one in counted.values()) == 8 * 512 * 10 * dim * 4
     assert [one["step"] for one in manifest["steps"]] == [25, 26, 27, 28, 29]
 
 

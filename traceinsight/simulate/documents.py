@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +112,7 @@ def manifest_document(run: SimulatedRun) -> dict[str, Any]:
         "batch_per_rank": spec.batch_per_rank,
         "tables": _tables(run),
         "sharding_plan": _plan(run),
-        "measured": _measured(run),
+        "measured_tables": _measured(run),
         "qcomms": {"forward": spec.comms.qcomms_forward, "backward": spec.comms.qcomms_backward},
         "parallelism": None if spec.two_d is None else {"kind": "2d", **msgspec.to_builtins(spec.two_d)},
         "pipeline": {"depth": spec.pipeline_depth},
@@ -178,15 +178,14 @@ def _plan(run: SimulatedRun) -> dict[str, Any]:
     }
 
 
-def _measured(run: SimulatedRun) -> list[dict[str, Any]]:
-    """Ids looked up and bytes returned per step, by table and owner (first sharding group)."""
+def _measured(run: SimulatedRun) -> dict[str, Any]:
+    """Ids looked up, bytes read and returned per step, by table and owner (first sharding group)."""
     first, examples = run.workload.groups[0], run.spec.batch_per_rank * run.spec.group_size
-    sums: dict[tuple[str, int], list[float]] = defaultdict(lambda: [0.0, 0.0])
+    sums: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
     for shard in run.sharding.shards:
-        entry = sums[shard.table, first[shard.owner]]
-        entry[0] += shard.ids * examples
-        entry[1] += shard.vectors * shard.dim * 4 * examples
-    return [
-        {"table": table, "rank": rank, "ids_per_step": round(ids), "output_bytes_per_step": round(size)}
-        for (table, rank), (ids, size) in sorted(sums.items())
-    ]
+        entry = sums[shard.table][str(first[shard.owner])]
+        entry["ids_per_step"] += round(shard.ids * examples)
+        entry["read_bytes_per_step"] += round(shard.ids * shard.dim * 4 * examples)
+        entry["returned_bytes_per_step"] += round(shard.vectors * shard.dim * 4 * examples)
+    tables = {table: {rank: dict(entry) for rank, entry in owners.items()} for table, owners in sums.items()}
+    return {"steps": run.spec.capture.steps, "missing_ranks": [], "tables": tables}

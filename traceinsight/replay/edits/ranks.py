@@ -1,15 +1,14 @@
-"""Making ranks alike: a straggler that comes with the others, embedding work spread evenly."""
+"""A straggler that comes with the others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from traceinsight.replay.edits.edit import NotApplicableError
-from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
 
@@ -108,61 +107,3 @@ def _share_inside(
     """Which share of each span comes after ``begin``."""
     inside = np.clip(start + length - begin, 0, length)
     return np.asarray(np.divide(inside, length, out=np.zeros_like(inside), where=length > 0))
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """``balance``: every rank does the mean of the ranks' embedding work in each step.
-
-    Model: lookup and update kernels of each rank are scaled to the mean over ranks; all-to-alls whose sizes
-    differ over ranks are scaled from the largest to the mean. Assumes tables (or hash partitions) can be
-    moved in small enough pieces; a real placement reaches within a few percent of it.
-    """
-
-    uncertainty: float = 0.20
-
-    @property
-    def text(self) -> str:
-        """``balance``."""
-        return "balance"
-
-    def apply(self, graph: Graph, facts: Facts) -> Graph:
-        """Scale embedding kernels and uneven exchanges to their means."""
-        edited = _even_exchanges(scale_lookups(graph, facts, _mean), facts)
-        if (edited.nodes.duration_ns == graph.nodes.duration_ns).all():
-            raise NotApplicableError("no embedding kernel or all-to-all size differs between ranks")
-        return edited
-
-
-def scale_lookups(graph: Graph, facts: Facts, share: Callable[[dict[int, float]], dict[int, float]]) -> Graph:
-    """Give ranks other amounts of embedding work: ``share`` maps rank -> ns in one step to the same after it.
-
-    Steps in which a rank has none are left alone: it was not recorded, or the rank owns no table.
-    """
-    duration = graph.nodes.duration_ns.copy()
-    embedding = facts.family == "embedding"
-    for step in graph.steps:
-        mine = embedding & (graph.nodes.step == step)
-        ranks = np.unique(graph.nodes.rank[mine])
-        totals = {rank: float(duration[mine & (graph.nodes.rank == rank)].sum()) for rank in ranks.tolist()}
-        if len(totals) < 2 or not all(totals.values()):
-            continue
-        for rank, total in share(totals).items():
-            duration[mine & (graph.nodes.rank == rank)] *= total / totals[rank]
-    return graph.with_durations(duration)
-
-
-def _mean(per_rank: dict[int, float]) -> dict[int, float]:
-    return dict.fromkeys(per_rank, float(np.mean(list(per_rank.values()))))
-
-
-def _even_exchanges(graph: Graph, facts: Facts) -> Graph:
-    ratio = np.ones(len(facts.trace_set.collectives) + 1)
-    for index, one in enumerate(facts.trace_set.collectives):
-        # What bounds an exchange is the rank that sends or receives most.
-        sent = [part.in_bytes for part in one.members if part.in_bytes is not None]
-        got = [part.out_bytes for part in one.members if part.out_bytes is not None]
-        if one.operation != "all_to_all" or len(sent) < len(one.members) or not sum(sent):
-            continue
-        ratio[index] = (sum(sent) / len(sent)) / max([*sent, *got])
-    return scale_transfers(graph, facts, ratio, np.zeros(len(ratio)))

@@ -7,11 +7,12 @@ from collections.abc import Callable
 
 from traceinsight.base.errors import UsageError
 from traceinsight.base.hardware import NETWORKS
+from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import Edit
 from traceinsight.replay.edits.host import Fuse, NoHostStall, NoInputWait
 from traceinsight.replay.edits.network import FasterNetwork, LargerBatch, Overlap
 from traceinsight.replay.edits.payload import QCOMM_DTYPES, NarrowerEmbeddings, QuantizedComms
-from traceinsight.replay.edits.ranks import Balance, NoStraggler
+from traceinsight.replay.edits.ranks import NoStraggler
 from traceinsight.replay.edits.sharding_groups import ShardingGroups
 
 _PHASES = ("sparse_data_dist", "forward", "backward")

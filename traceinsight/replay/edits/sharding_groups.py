@@ -10,10 +10,10 @@ import numpy as np
 
 from traceinsight.base.units import format_bytes, format_ns
 from traceinsight.replay.described import VALUE_BYTES, shards_of, tables_of
+from traceinsight.replay.edits.balance import scale_lookups
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS
 from traceinsight.replay.edits.payload import scale_transfers
-from traceinsight.replay.edits.ranks import scale_lookups
 from traceinsight.replay.facts import Facts, busiest_bytes, is_embedding_exchange, sides
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
 from traceinsight.replay.links import Links

@@ -1,4 +1,4 @@
-"""The published case: one calibration, every throughput within 15 %, the misses named in docs/simulate.md."""
+"""The published case: one calibration, every throughput within 15 %, the misses named in docs/ladder.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from traceinsight.simulate.ladder import ladder_details, ladder_throughputs
 
 WITHIN = 0.15
 
-# Simulated figures that do not reach the published ones, and why, are documented: docs/simulate.md.
+# Simulated figures that do not reach the published ones, and why, are documented: docs/ladder.md.
 MISSES = {"the same, qcomms", "the same after it"}
 
 

@@ -52,13 +52,14 @@ def linked_choice(
     if st.session_state.get(key) not in options:
         st.session_state[key] = asked if asked in options else options[0]
     chosen: str = st.selectbox(
-        label, options, key=key, format_func=names, width=320, on_change=_forget, args=(forgets,)
+        label, options, key=key, format_func=names, width=320, on_change=forget, args=(forgets,)
     )
     st.query_params[key] = chosen
     return chosen
 
 
-def _forget(keys: tuple[str, ...]) -> None:
+def forget(keys: tuple[str, ...]) -> None:
+    """Drop values, here and in the URL, that mean nothing any more."""
     for key in keys:
         st.session_state.pop(key, None)
         st.query_params.pop(key, None)

@@ -7,17 +7,19 @@ from pathlib import Path
 import streamlit as st
 
 from traceinsight.base.errors import TraceInsightError
+from traceinsight.base.units import format_bytes
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.report import ReportOptions
 from traceinsight.report.build import build
 
 from . import downloads
-from .context import Context, linked_choice, show
+from .context import Context, forget, linked_choice, show
 from .runs import Runs
 from .source import Root, fingerprint, open_root
 from .store import Request, Store, read_report
 from .text import escape, name, paragraph
 from .theme import css, palette
+from .upload import ENDINGS, MOST_BYTES, Folder
 from .views import VIEWS
 
 
@@ -28,7 +30,8 @@ def main(arguments: list[str]) -> None:
     st.html(css(colors))
     try:
         root = open_root(arguments)
-        path = root.resolve(_traces(root))
+        brought = _brought()
+        path = root.resolve(_traces(root)) if brought is None else brought
         request, diagnosis = _diagnosis(path)
     except TraceInsightError as error:
         _failed(error)
@@ -52,6 +55,32 @@ def main(arguments: list[str]) -> None:
 @st.cache_resource
 def _store() -> Store:
     return Store()
+
+
+def _release(folder: Folder) -> None:
+    _store().forget(folder.path)
+    folder.close()
+
+
+@st.cache_resource(scope="session", on_release=_release, show_spinner=False)
+def _own_folder() -> Folder:
+    return Folder()
+
+
+def _brought() -> Path | None:
+    """What this visitor uploaded, in a folder of the session; None: show what the server was started with."""
+    with st.sidebar:
+        files = st.file_uploader(
+            "Or files of your own",
+            type=list(ENDINGS),
+            accept_multiple_files=True,
+            key="upload",
+            help=f"Traces of all ranks, a zip archive of them, or one JSON report; at most "
+            f"{format_bytes(MOST_BYTES)}. They are removed when you close the page.",
+            on_change=forget,
+            args=(("traces", "run", "rank", "step"),),
+        )
+    return _own_folder().keep(files) if files else None
 
 
 def _traces(root: Root) -> str:
@@ -106,7 +135,8 @@ def _read(request: Request) -> Diagnosis:
 
 
 def _failed(error: TraceInsightError) -> None:
-    what = f"{error.where}: {error.what}" if error.where else error.what
+    where = (error.where or "").removeprefix(f"{_own_folder().path}/")
+    what = f"{where}: {error.what}" if where else error.what
     show(f"<h1>{escape(what)}</h1>", paragraph(error.what_to_do or ""))
 
 

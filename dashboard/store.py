@@ -45,6 +45,12 @@ class Recent(Generic[_Key, _Value]):
             self._kept.move_to_end(key)
             return self._kept[key]
 
+    def drop(self, unwanted: Callable[[_Key], bool]) -> None:
+        """Forget the results whose key is unwanted."""
+        with self._lock:
+            for key in [key for key in self._kept if unwanted(key)]:
+                del self._kept[key]
+
     def has(self, key: _Key) -> bool:
         """Whether :meth:`get` will be quick."""
         return key in self._kept
@@ -58,6 +64,16 @@ class Store:
         self._scalings: Recent[tuple[tuple[str, Fingerprint], ...], Scaling] = Recent(16)
         self._loaded: Recent[Request, api.Loaded] = Recent(1)
         self._timelines: Recent[Request, api.Timeline] = Recent(2)
+
+    def forget(self, folder: Path) -> None:
+        """Drop what was read from a folder that is no more."""
+
+        def inside(request: Request) -> bool:
+            return Path(request[0].path).is_relative_to(folder)
+
+        self._diagnoses.drop(inside)
+        self._loaded.drop(inside)
+        self._timelines.drop(inside)
 
     def is_known(self, request: Request) -> bool:
         """Whether the diagnosis is at hand, so that no progress need be shown."""

@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -148,3 +149,20 @@ def test_dragging_across_the_timeline_shows_less_of_it(visit: Any) -> None:
     assert page.get_by_role("button", name="Wider").is_enabled()
     assert page.locator('[data-testid="stException"]').count() == 0
     assert page.problems == []
+
+
+def test_uploaded_files_are_gone_when_the_page_is_closed(browser: Any, address: str, corpus: Path) -> None:
+    pattern = "traceinsight-upload-*"
+    before = set(Path(tempfile.gettempdir()).glob(pattern))
+    page = browser.new_page()
+    page.goto(address)
+    page.wait_for_selector(".ti h1", timeout=120_000)
+    page.set_input_files("input[type=file]", sorted((corpus / "dlrm_v100_8rank").glob("*.gz"))[:2])
+    page.get_by_text("Rests on 2 of 8 ranks").wait_for(timeout=60_000)
+    assert set(Path(tempfile.gettempdir()).glob(pattern)) - before
+    page.close()
+    for _ in range(100):
+        if not set(Path(tempfile.gettempdir()).glob(pattern)) - before:
+            return
+        time.sleep(0.2)
+    pytest.fail("the upload is still there")

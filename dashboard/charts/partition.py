@@ -101,4 +101,4 @@ def _stacked(
                 hovertemplate=f"rank %{{x}}: {part} %{{customdata[0]}} (%{{customdata[1]}} in all)<br>"
                 f"{MEANINGS[part]}<extra></extra>",
             )
-    return drawing
+    return drawing if drawing.data else None

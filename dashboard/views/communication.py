@@ -45,7 +45,9 @@ def draw(context: Context) -> None:
     chart(
         "Share of forward",
         forward_bars(diagnosis, colors),
-        "Not measured: no forward pass was found in the analysed steps.",
+        "No communication of forward was exposed in the analysed steps."
+        if diagnosis.forward
+        else "Not measured: no forward pass was found in the analysed steps.",
         note="Exposed communication launched by forward, as share of each rank's forward span.",
         key="forward",
     )

@@ -12,6 +12,9 @@ from ..context import Context, linked_choice
 from ..theme import MEANINGS
 from .parts import chart, number, prose, table
 
+ALL_STEPS = "all"
+"""As on the timeline: the step of a link means the same on every page."""
+
 
 def draw(context: Context) -> None:
     """Stragglers in words, the heat map, the distribution, the drill-down."""
@@ -54,9 +57,17 @@ def _one_rank(context: Context) -> None:
         **{part: number(part, "% of window", digits=1, meaning=MEANINGS[part]) for part in PARTS},
     )
     rows = [row for row in diagnosis.partition if row.rank == int(chosen)]
+    step = linked_choice(
+        "Step",
+        "step",
+        [ALL_STEPS, *(str(row.step) for row in sorted(rows, key=lambda row: row.step))],
+        names=lambda one: "all analysed steps" if one == ALL_STEPS else f"step {one}",
+    )
+    rows = [row for row in rows if step in {ALL_STEPS, str(row.step)}]
+    over = "mean over the analysed steps" if step == ALL_STEPS else f"step {step}"
     chart(
         f"Why rank {chosen} was idle", idle_causes(rows, context.colors), "It was never idle.", key="idle",
-        note="Idle time by cause, mean over the analysed steps.",
+        note=f"Idle time by cause, {over}.",
     )  # fmt: skip
 
 

@@ -83,6 +83,12 @@ def entry(edit: str | None, step_ms: float, speedup: float, in_all: float) -> Ro
     )  # fmt: skip
 
 
+def test_a_forward_without_exposed_communication_draws_no_empty_axes() -> None:
+    hidden = {"exposed_transfer_ns": 0, "exposed_wait_ns": 0, "exposed_unsplit_ns": 0}
+    rows = [replace(row, **hidden) for row in late_rank().forward]
+    assert forward_bars(replace(late_rank(), forward=rows), LIGHT) is None
+
+
 def test_the_roadmap_goes_down_change_after_change() -> None:
     """200 ms, 1.25 times as fast is 160, twice as fast is 80; one entry that was not replayed is left out."""
     roadmap = [RoadmapEntry(rule="host-bound"), entry("a", 160, 1.25, 1.25), entry("b", 80, 2, 2.5)]

@@ -223,3 +223,12 @@ def test_the_matrix_of_an_exchange_can_be_chosen(tmp_path: Path, open_app: Any) 
 def test_without_split_sizes_there_is_no_matrix(report_of: Any, open_app: Any) -> None:
     text = html_of(open_app(report_of("late_rank"), page="communication"))
     assert "no split sizes were recorded" in text
+
+
+def test_a_link_leads_to_one_step_of_a_rank(report_of: Any, open_app: Any) -> None:
+    app = open_app(report_of("late_rank"), page="ranks", rank="5", step="11")
+    assert app.selectbox(key="step").value == "11"
+    assert "Idle time by cause, step 11." in html_of(app)
+    app.selectbox(key="step").select("all").run()
+    assert link(app, "step") == "all"
+    assert "mean over the analysed steps" in html_of(app)

@@ -50,7 +50,7 @@ how many small kernels a compiler fuses (`fuse`), and that a rank's slow lookups
 work (`batch`, `narrow` on stragglers; kept fixed instead, both err by 20 to 30 %). Small kernels are drawn
 from 2.5 to 4.5 us and do not grow with the batch; drawn from 3 to 6 us, `batch` errs by up to 22 % where they
 dominate. Simulated transfers do not share a link, real ones do. `2d` keeps the present plan, folded into the
-group, where the placement is by hand."""
+group, where the placement is by hand. `nodes` has as many hash partitions as before, spread as evenly."""
 
 PLATFORMS = (
     ("V100", "tcp_25g"), ("V100", "efa_p3dn"), ("A100", "tcp_100g"), ("A100", "efa_p4d"), ("A100", "ib_hdr"),
@@ -210,6 +210,7 @@ def changes(fields: Fields) -> Iterator[tuple[str, Fields]]:
     if fields["pipeline_depth"] == 0:
         yield "overlap=sparse_data_dist", {"pipeline_depth": 1}
     yield from _groups(fields)
+    yield from _other_sizes(fields)
     if fields["cluster"]["nodes"] > 1:
         for network in ("efa_p5", "ib_xdr"):
             if network != fields["cluster"]["network"]:
@@ -230,6 +231,30 @@ def _groups(fields: Fields) -> Iterator[tuple[str, Fields]]:
         text = f"2d={size}" if every == 1 else f"2d={size},sync={every}"
         capture = {"capture": {"steps": 5}}
         yield text, {"two_d": {"group_size": size, "sync_every": every}} | capture | change
+
+
+def _other_sizes(fields: Fields) -> Iterator[tuple[str, Fields]]:
+    """Half and twice the nodes, with as many hash partitions as today: how many there are is another change.
+
+    Wide tables are spread by hand, as evenly as today; an odd number of them cannot be over twice the ranks.
+    Placements by hand are left out.
+    """
+    nodes = fields["cluster"]["nodes"]
+    wide = fields["tables"]["wide"]
+    world = nodes * fields["cluster"]["gpus_per_node"]
+    if "placement" in fields:
+        return
+    kept = {"wide": {"partitions": world, "partitions_per_rank": None}}
+    if nodes > 1 and all(late["rank"] < world // 2 for late in fields.get("stragglers", ())):
+        yield f"nodes={nodes // 2}", {"cluster": {"nodes": nodes // 2}, "tables": kept}
+    if wide["count"] % 2 == 0:
+        owners = {
+            f"wide_{at}": [world * (at % 2) + partition for partition in range(world)]
+            for at in range(wide["count"])
+        }
+        yield f"nodes={2 * nodes}", {
+            "cluster": {"nodes": 2 * nodes}, "tables": kept, "placement": {"explicit": owners},
+        }  # fmt: skip
 
 
 def _slower_lookups(fields: Fields, factor: float) -> Fields:
@@ -296,11 +321,12 @@ def rows_of(seed: int) -> Iterator[Row | str]:
 def top_choices(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
     """Per run: the edit with the shortest predicted step, and the one with the shortest true step.
 
-    ``batch`` is left out, since its step is longer by intention; so are runs that nothing makes 1 % faster.
+    ``batch`` and ``nodes`` are left out, whose steps hold other numbers of examples; so are runs that nothing
+    makes 1 % faster.
     """
     by_run: dict[int, list[Row]] = defaultdict(list)
     for row in rows:
-        if row.name not in {"(none)", "batch"}:
+        if row.name not in {"(none)", "batch", "nodes"}:
             by_run[row.seed].append(row)
     for mine in by_run.values():
         best = min(mine, key=lambda row: row.truth)

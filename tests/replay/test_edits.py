@@ -12,6 +12,7 @@ from tests.trace.recordings import kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
 from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.more_nodes import MoreNodes
 from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
 from traceinsight.replay.edits.sharding_groups import ShardingGroups, owned_bytes
 from traceinsight.replay.facts import Facts
@@ -261,6 +262,7 @@ NOT_HERE = {
     "qcomms=fp8": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
     "balance": DEFAULT,
     "fuse": DEFAULT,
+    "nodes=2": JobBuilder(collectives=()),
     "2d=3": DEFAULT,  # 4 ranks
     "2d=4": DEFAULT,  # one group is what there is
     "2d=2": JobBuilder(collectives=DEFAULT_COLLECTIVES[3:]),
@@ -399,6 +401,40 @@ def test_2d_says_what_it_assumed(run: Run) -> None:
     assert said.uncertainty is None
 
 
+# More nodes ----------------------------------------------------------------------------------------------
+
+
+def test_nodes_sends_more_of_the_same_bytes_off_the_node_to_more_peers(run: Run) -> None:
+    """From 2 nodes of 2 to 4: 6/8 of the bytes leave the node instead of 2/4, six peers there instead of two.
+
+    Of the 30 us latency 18 are whatever the peers. An all-reduce moves 2 * 7/8 of its size instead of
+    2 * 3/4, in two hops and two times two instead of one of each.
+    """
+    trace_set = with_nodes(run[0], {"network": "ib_hdr"})
+    graph = edited((trace_set, run[1]), "nodes=4")
+    exchange_ns = (18 + 2 + 6 * 5) * US + PAYLOAD_NS * (6 / 8) / (2 / 4)
+    assert transfers(run, graph, "all_to_all", "forward") == {round(exchange_ns)}
+    before_ns, after_ns = (18 + 2 * (2 + 5)) * US, (18 + 2 * (2 + 2 * 5)) * US
+    reduced_ns = after_ns + (ALL_REDUCE_NS - before_ns) * (7 / 8) / (3 / 4)
+    assert transfers(run, graph, "all_reduce", "backward") == {round(reduced_ns)}
+    said = MoreNodes(4).explain(Facts(trace_set, run[1]))
+    assert said.examples_factor == 2
+    assert said.detail is not None
+    assert said.detail.startswith("8 ranks instead of 4")
+
+
+def test_nodes_from_one_node_needs_the_name_of_the_network(run: Run) -> None:
+    """4 ranks in one node: the exchange keeps its 4 MB, of which half then go to the other node."""
+    alone = {"nodes": [{"node": 0, "ranks": [0, 1, 2, 3]}]}
+    with pytest.raises(NotApplicableError, match="network is not known"):
+        edited((replace(run[0], manifest=alone), run[1]), "nodes=2")
+    named = replace(run[0], manifest=alone | {"hardware": {"network": "ib_hdr"}})
+    graph = edited((named, run[1]), "nodes=2")
+    # 30 us are three messages of 2 us and 24; then there are four more of 5 us. 200 GB/s for 4 ranks.
+    share_gbps = 200 * 0.85 / 4
+    assert transfers(run, graph, "all_to_all", "forward") == {round(50 * US + 2_000_000 / share_gbps)}
+
+
 # Reading -------------------------------------------------------------------------------------------------
 
 
@@ -420,6 +456,8 @@ def test_2d_says_what_it_assumed(run: Run) -> None:
         ("network=-1", "above 0"),
         ("network=carrier_pigeon", "value must be"),
         ("no-straggler=a", "value must be"),
+        ("nodes=0", "number of nodes from 1"),
+        ("nodes=1.5", "number of nodes from 1"),
         ("2d=1", "group size from 2"),
         ("2d=four", "group size from 2"),
         ("2d=8,sync=0", "sync from 1"),

@@ -10,6 +10,7 @@ from traceinsight.base.hardware import NETWORKS
 from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import Edit
 from traceinsight.replay.edits.host import Fuse, NoHostStall, NoInputWait
+from traceinsight.replay.edits.more_nodes import MoreNodes
 from traceinsight.replay.edits.network import FasterNetwork, LargerBatch, Overlap
 from traceinsight.replay.edits.payload import QCOMM_DTYPES, NarrowerEmbeddings, QuantizedComms
 from traceinsight.replay.edits.ranks import NoStraggler
@@ -58,6 +59,12 @@ def _count(field: str, text: str, least: int) -> int:
     return int(text)
 
 
+def _whole(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MAX_COUNT:
+        raise ValueError(f"a number of nodes from 1 to {MAX_COUNT}")
+    return int(text)
+
+
 MAX_COUNT = 100_000
 """More ranks, or steps between two syncs, than any job has."""
 
@@ -73,6 +80,7 @@ EDITS: dict[str, tuple[str, Callable[[str], Edit]]] = {
     "fuse": ("", lambda _: Fuse()),
     "overlap": ("sparse_data_dist", lambda text: Overlap(_choice(*_PHASES)(text))),
     "2d": ("8", _groups),
+    "nodes": ("4", lambda text: MoreNodes(_whole(text))),
     "network": ("efa_p5", lambda text: FasterNetwork(_network(text))),
     "batch": ("2", lambda text: LargerBatch(_factor(text))),
 }

@@ -1,0 +1,89 @@
+"""The same job on another number of nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from traceinsight.replay.edits.edit import Explanation, NotApplicableError
+from traceinsight.replay.edits.payload import scale_transfers
+from traceinsight.replay.facts import Facts, busiest_bytes
+from traceinsight.replay.graph import Graph
+from traceinsight.replay.links import Links
+from traceinsight.replay.measured_links import links_of
+from traceinsight.trace.trace_set import MatchedCollective
+
+_ASSUMED_LAYOUT_UNCERTAINTY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class MoreNodes:
+    """``nodes=<n>``: the job on n nodes, with the same batch per rank and the same tables.
+
+    Model: today's ranks stand for all. An all-to-all of all ranks keeps its bytes per rank, of which another
+    share leaves the node, and has more peers to send to; an all-reduce of all ranks moves 2 (n-1)/n of its
+    size over the node. Collectives of fewer ranks (2D) stay as they are. Assumes that tables spread as
+    evenly, that hash partitions do not become more with the ranks, and that ranks arrive as far apart as
+    today: with more ranks the last usually comes later. Needs the network's speed: from exchanges that cross
+    nodes today, else by its name in run.json. Apply it last: other edits still go by today's ranks.
+    """
+
+    count: int
+    uncertainty: float = 0.35
+
+    @property
+    def text(self) -> str:
+        """``nodes=4``."""
+        return f"nodes={self.count}"
+
+    def apply(self, graph: Graph, facts: Facts) -> Graph:
+        """Scale the collectives of all ranks."""
+        links, world = _links(facts), _world(facts)
+        if world == self.count * links.per_node:
+            raise NotApplicableError("the job has that many nodes today")
+        count = len(facts.trace_set.collectives) + 1
+        ratio, latency = np.ones(count), np.ones(count)
+        for index, one in enumerate(facts.trace_set.collectives):
+            if one.complete and len(one.ranks) == world:
+                ratio[index], latency[index] = self._ratios(one, links)
+        if (latency == 1).all() and (ratio == 1).all():
+            raise NotApplicableError("no complete collective of all ranks was recorded")
+        return replace(scale_transfers(graph, facts, ratio, np.zeros(count), latency), links=links)
+
+    def explain(self, facts: Facts) -> Explanation:
+        """How many ranks that makes, and that they arrive as they do."""
+        links, world = _links(facts), _world(facts)
+        ranks = self.count * links.per_node
+        said = f"{ranks} ranks instead of {world}, taken to arrive as far apart as today"
+        if links.node_known:
+            return Explanation(said, examples_factor=ranks / world)
+        assumed = f"{links.per_node} ranks per node assumed; {said}"
+        return Explanation(assumed, _ASSUMED_LAYOUT_UNCERTAINTY, ranks / world)
+
+    def _ratios(self, one: MatchedCollective, links: Links) -> tuple[float, float]:
+        """(payload, latency) after / before of one collective."""
+        ranks = range(self.count * links.per_node)
+        before_ns = links.latency_ns(one.operation, one.ranks)
+        latency = links.latency_ns(one.operation, ranks) / before_ns if before_ns else 1.0
+        size = busiest_bytes(one)
+        if not size:
+            return 1.0, latency
+        old = links.payload_ns(one.operation, size, one.ranks)
+        new = links.payload_ns(one.operation, size, ranks)
+        if old is None or new is None:
+            raise NotApplicableError(
+                "the network is not known: nothing of known size crosses nodes today, and run.json does not "
+                "name it"
+            )
+        return (new / old if old else 1.0), latency
+
+
+def _world(facts: Facts) -> int:
+    return facts.trace_set.world_size or len(facts.trace_set.ranks)
+
+
+def _links(facts: Facts) -> Links:
+    """A job that fills a part of one node fills as much of each."""
+    links = links_of(facts)
+    return replace(links, per_node=min(links.per_node, _world(facts)))

@@ -423,6 +423,17 @@ def test_nodes_sends_more_of_the_same_bytes_off_the_node_to_more_peers(run: Run)
     assert said.detail.startswith("8 ranks instead of 4")
 
 
+def test_nodes_leaves_exchanges_that_stay_in_their_groups(run: Run) -> None:
+    trace_set = with_nodes(run[0], {"network": "ib_hdr"})
+    grouped = edited((trace_set, run[1]), "2d=2")
+    graph = edited((trace_set, grouped), "nodes=4")
+    for phase in ("sparse_data_dist", "forward", "backward"):
+        assert transfers(run, graph, "all_to_all", phase) == transfers(run, grouped, "all_to_all", phase)
+    assert max(transfers(run, graph, "all_reduce", "backward")) > ALL_REDUCE_NS
+    with pytest.raises(NotApplicableError, match="groups of 2 ranks already"):
+        edited((trace_set, grouped), "2d=2")
+
+
 def test_nodes_from_one_node_needs_the_name_of_the_network(run: Run) -> None:
     """4 ranks in one node: the exchange keeps its 4 MB, of which half then go to the other node."""
     alone = {"nodes": [{"node": 0, "ranks": [0, 1, 2, 3]}]}

@@ -82,7 +82,8 @@ class Graph:
     """One stretch of consecutive steps, ready to replay. ``origin_ns`` is its start on the common clock.
 
     What edits leave for those after them: ``latency_ns``, the part of each transfer that its bytes do not
-    explain, shape (n_nodes,); ``links``, what the job's links carry. None: as measured.
+    explain, shape (n_nodes,); ``links``, what the job's links carry; ``group_size``, the ranks that exchanges
+    were confined to. None: as measured.
     """
 
     nodes: Nodes
@@ -91,6 +92,7 @@ class Graph:
     steps: tuple[int, ...]
     latency_ns: NDArray[np.float64] | None = None
     links: Links | None = None
+    group_size: int | None = None
 
     def with_durations(self, duration_ns: NDArray[np.float64]) -> Graph:
         """The same graph with other durations of work."""

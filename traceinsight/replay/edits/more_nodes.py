@@ -23,7 +23,7 @@ class MoreNodes:
 
     Model: today's ranks stand for all. An all-to-all of all ranks keeps its bytes per rank, of which another
     share leaves the node, and has more peers to send to; an all-reduce of all ranks moves 2 (n-1)/n of its
-    size over the node. Collectives of fewer ranks (2D) stay as they are. Assumes that tables spread as
+    size over the node. Collectives of fewer ranks (2D) and replica syncs stay. Assumes that tables spread as
     evenly, that hash partitions do not become more with the ranks, and that ranks arrive as far apart as
     today: with more ranks the last usually comes later. Needs the network's speed: from exchanges that cross
     nodes today, else by its name in run.json. Apply it last: other edits still go by today's ranks.
@@ -45,7 +45,8 @@ class MoreNodes:
         count = len(facts.trace_set.collectives) + 1
         ratio, latency = np.ones(count), np.ones(count)
         for index, one in enumerate(facts.trace_set.collectives):
-            if one.complete and len(one.ranks) == world:
+            grouped = graph.group_size is not None and one.operation != "all_reduce"
+            if one.complete and len(one.ranks) == world and not grouped:
                 ratio[index], latency[index] = self._ratios(one, links)
         if (latency == 1).all() and (ratio == 1).all():
             raise NotApplicableError("no complete collective of all ranks was recorded")

@@ -47,6 +47,8 @@ class ShardingGroups:
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Divide the exchanges, fold the lookups, add the sync."""
+        if graph.group_size is not None:
+            raise NotApplicableError(f"exchanges are confined to groups of {graph.group_size} ranks already")
         links = links_of(facts)
         chosen = self._chosen(facts)
         count = len(facts.trace_set.collectives) + 1
@@ -196,7 +198,7 @@ def _regroup(graph: Graph, collectives: set[int], size: int) -> Graph:
             lag[at] = NEVER_NS  # the first of its group to arrive
         else:
             source[at] = follows
-    return replace(graph, edges=replace(edges, source=source, lag_ns=lag))
+    return replace(graph, edges=replace(edges, source=source, lag_ns=lag), group_size=size)
 
 
 def _ids_of(facts: Facts) -> dict[int, float]:

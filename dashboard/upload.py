@@ -16,7 +16,7 @@ from traceinsight.base.units import format_bytes
 
 ENDINGS = ("json", "gz", "zip")
 
-MOST_BYTES = 512 * 1024 * 1024
+MOST_BYTES = 500 * 1024 * 1024
 """All files of a visitor together: the browser's copy is held in memory until it is written."""
 
 MOST_UNPACKED_BYTES = 16 * 1024**3

@@ -75,7 +75,7 @@ def _call(traces: Path, host: str, port: int, *, no_browser: bool) -> list[str]:
         "server.headless": str(no_browser).lower(),
         "server.showEmailPrompt": "false",  # Streamlit's question at the first start of a user
         "server.fileWatcherType": "none",
-        "server.maxUploadSize": "512",  # MB; the page takes no more than that in all
+        "server.maxUploadSize": "500",  # MB; the page takes no more than that in all
         "browser.gatherUsageStats": "false",
         "client.toolbarMode": "viewer",
         # Streamlit's own accent is the red that means "critical" here.

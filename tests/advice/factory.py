@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceinsight.advice.measurements import CaptureFacts, Measurements
-from traceinsight.diagnosis import CommunicationRow, NanosecondRange, Partition, Run, Straggler
+from traceinsight.diagnosis import (
+    CommunicationRow,
+    LoadBalance,
+    NanosecondRange,
+    Partition,
+    Run,
+    ShardRow,
+    Straggler,
+)
 
 US = 1_000
 STEP_US = 1000
@@ -28,7 +36,9 @@ _FULL = {
 
 
 def measurements(case: Mapping[str, Any]) -> Measurements:
-    """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture."""
+    """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture,
+    shards, balance.
+    """
     ranks, steps = case.get("captured", 4), case.get("steps", 3)
     capture = dict(case.get("capture", {}))
     recorded = capture.pop("device_recorded", list(range(ranks)))
@@ -40,6 +50,8 @@ def measurements(case: Mapping[str, Any]) -> Measurements:
         stragglers_not_judged=case.get("stragglers_not_judged"),
         capture=CaptureFacts(device_recorded=frozenset(recorded), captured_steps=steps, **(_FULL | capture)),
         device_word="GPU",
+        shards=[_shard(row) for row in case.get("shards", [])],
+        load_balance=[_balance(row) for row in case.get("balance", [])],
     )
 
 
@@ -86,4 +98,21 @@ def _straggler(row: Mapping[str, Any], steps: int) -> Straggler:
         ranks=row["ranks"], last_share=0.9, lateness_ns=NanosecondRange(low=late, expected=late, high=late),
         ceiling_ns=_of(row["ceiling"], 0), cause=row.get("cause", "compute"), confidence="high",
         persistence="persistent", steps_late=steps, steps_judged=steps, behind_median_ns=late, detail="So.",
+        tables=row.get("tables", []),
+    )  # fmt: skip
+
+
+def _shard(row: Mapping[str, Any]) -> ShardRow:
+    ids = row.get("ids")
+    return ShardRow(
+        rank=row["rank"], table=row["table"], rows=1000, dim=16, ids_per_step=ids, share_of_rank=0.5,
+        share_of_all=0.1, read_bytes_per_step=None if ids is None else 64 * ids,
+        returned_bytes_per_step=row.get("returned"), planned_ns=None,
+    )  # fmt: skip
+
+
+def _balance(row: Mapping[str, Any]) -> LoadBalance:
+    return LoadBalance(
+        measure=row["measure"], largest_rank=row.get("rank", 1), largest=row["largest"], mean=row["mean"],
+        imbalance=row["largest"] / row["mean"],
     )  # fmt: skip

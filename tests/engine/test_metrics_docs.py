@@ -36,7 +36,7 @@ def parts(hint: object) -> list[type[msgspec.Struct]]:
 def public_constants() -> dict[str, set[float]]:
     """Every upper-case number of the package by name, with all values it has in some module."""
     found: dict[str, set[float]] = {}
-    for part in ("base", "trace", "analyses", "replay", "advice", "engine"):
+    for part in ("base", "trace", "diagnosis", "analyses", "replay", "advice", "engine"):
         package = importlib.import_module(f"traceinsight.{part}")
         for module in pkgutil.walk_packages(package.__path__, prefix=f"{package.__name__}."):
             for name, value in vars(importlib.import_module(module.name)).items():

@@ -37,6 +37,11 @@ class Judged:
     def true_ms(self) -> float:
         return self.run.true_cost_ms(self.diagnosis.run.steps)
 
+    def load(self, rank: int) -> Any:
+        """What the embedding tables cost one rank."""
+        (found,) = [load for load in self.diagnosis.rank_loads if load.rank == rank]
+        return found
+
     def finding(self, rule: str) -> Any:
         found = [finding for finding in self.diagnosis.findings if finding.rule == rule]
         assert len(found) == 1, (self.diagnosis.verdict, [f.rule for f in self.diagnosis.findings])
@@ -133,11 +138,16 @@ def test_the_counted_ids_show_the_hot_partition(hot: Judged) -> None:
     assert ids["table_1_part_1"] == pytest.approx(1024, rel=0.1)
 
 
-@pytest.mark.xfail(strict=True, reason="the analysis does not join the plan and the counted ids yet")
-def test_the_analysis_names_the_hot_table(hot: Judged) -> None:
-    told = [finding.title + finding.action for finding in hot.diagnosis.findings]
-    told += [straggler.detail for straggler in hot.diagnosis.stragglers]
-    assert any("table_2_part_1" in text for text in told)
+def test_the_analysis_names_the_hot_table_and_no_other(hot: Judged) -> None:
+    (straggler,) = hot.diagnosis.stragglers
+    assert straggler.tables == ["table_2_part_1"]
+    assert "table_2_part_1" in straggler.detail
+    finding = hot.finding("straggler")
+    assert "the owner of table_2_part_1" in finding.title
+    assert "split table_2_part_1" in finding.action
+    # Ids per step as counted: the owner has 1,638 more than the other rank (above).
+    owner, other = (hot.load(rank).ids_per_step for rank in (1, 0))
+    assert owner - other == pytest.approx(1638, rel=0.1)
 
 
 @pytest.fixture

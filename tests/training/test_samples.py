@@ -113,6 +113,13 @@ def test_the_cost_found_in_a_sample_is_the_true_one(name: str, diagnose: Callabl
     assert found.findings[0].gain.step_ns.expected / 1e6 == pytest.approx(true_ms, rel=0.15)
 
 
+def test_the_hot_partition_of_a_sample_is_named(diagnose: Callable[..., Any]) -> None:
+    found = diagnose(SAMPLE_TRACES / "hot_partition")
+    (fault,) = manifest_of("hot_partition")["faults"]
+    assert found.stragglers[0].tables == [fault["table"]]
+    assert fault["table"] in found.findings[0].title
+
+
 def test_both_halves_of_the_exposed_exchange_are_found(diagnose: Callable[..., Any]) -> None:
     found = diagnose(SAMPLE_TRACES / "exposed_a2a_fp32")
     # Four ranks send 3/4 of 1,048,576 bytes over 400 Mbit/s = 50,000 bytes/ms: 4 x 786,432 / 50,000 = 63 ms

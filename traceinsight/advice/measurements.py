@@ -10,9 +10,11 @@ from functools import cached_property
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import (
     CommunicationRow,
+    LoadBalance,
     NanosecondRange,
     Partition,
     Run,
+    ShardRow,
     Straggler,
 )
 
@@ -52,6 +54,8 @@ class Measurements:
     stragglers_not_judged: str | None
     capture: CaptureFacts
     device_word: str
+    shards: Sequence[ShardRow] = ()
+    load_balance: Sequence[LoadBalance] = ()
 
     @cached_property
     def step_ns(self) -> float:

@@ -7,11 +7,12 @@ from traceinsight.advice.rules.capture import poor_capture
 from traceinsight.advice.rules.comm import exposed_all_to_all
 from traceinsight.advice.rules.host import host_bound
 from traceinsight.advice.rules.input import input_bound
-from traceinsight.advice.rules.ranks import straggler
+from traceinsight.advice.rules.ranks import imbalanced_shards, straggler
 from traceinsight.advice.rules.step import uncovered_loss
 
 RULES: tuple[Rule, ...] = (
     straggler.RULE,
+    imbalanced_shards.RULE,
     exposed_all_to_all.RULE,
     input_bound.RULE,
     host_bound.RULE,

@@ -8,13 +8,14 @@ from traceinsight.base.collective_names import is_communication_kernel
 
 COMMUNICATION = "communication"
 COPY = "copy"
+EMBEDDING = "embedding"
 
 # First match wins: FBGEMM's FP8 codecs are quantization though their names speak of rows; a fused optimizer
 # kernel of an embedding is an embedding kernel, a quantized embedding lookup too.
 _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("quantize", re.compile(r"h?fp8|FP8", re.ASCII)),
     (
-        "embedding",
+        EMBEDDING,
         re.compile(
             r"split_embedding|embedding_(forward|backward|codegen)|_embedding_|embedding_bag|EmbeddingBag"
             r"|\btbe\b|TBE|lxu_cache|linearize_cache|bounds_check_indices|nobag|embedding_lookup"

@@ -17,6 +17,7 @@ PHASES: tuple[Phase, ...] = (
 STEP_LABEL = re.compile(r"^ProfilerStep#(\d{1,18})$")  # more digits are no step number, and no int64
 FORWARD_LABELS = ("## forward ##", "DistributedDataParallel.forward", "DistributedModelParallel.forward")
 INPUT_LABEL = re.compile(r"^enumerate\(DataLoader\)|## (load_batch|data_load|next_batch|wait_for_batch)\b")
+LOOKUP_LABEL = re.compile(r"^\[lookup\]")
 
 _BATCH_INDEX = re.compile(r"(?<=[ _#])\d+(?= ##$|$)")
 _PHASE_PATTERNS: tuple[tuple[Phase, re.Pattern[str]], ...] = (

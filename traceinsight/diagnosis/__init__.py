@@ -32,6 +32,7 @@ from traceinsight.diagnosis.measurements import (
 )
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
 from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
+from traceinsight.diagnosis.shards import LoadBalance, RankLoad, ShardRow
 
 __all__ = [
     "CAUSES",
@@ -53,15 +54,18 @@ __all__ = [
     "Interval",
     "KernelFamilyRow",
     "LargestCollective",
+    "LoadBalance",
     "NanosecondRange",
     "NotJudged",
     "OtherRun",
     "Partition",
     "PhaseRow",
     "PredictedEdit",
+    "RankLoad",
     "Replay",
     "RoadmapEntry",
     "Run",
+    "ShardRow",
     "StepTime",
     "Straggler",
     "WhatIf",

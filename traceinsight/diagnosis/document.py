@@ -20,6 +20,7 @@ from traceinsight.diagnosis.measurements import (
 )
 from traceinsight.diagnosis.prediction import Replay
 from traceinsight.diagnosis.run import DataQuality, Run, Struct
+from traceinsight.diagnosis.shards import LoadBalance, RankLoad, ShardRow
 
 SCHEMA_VERSION = 1
 
@@ -54,4 +55,7 @@ class Diagnosis(Struct, frozen=True):
     replay: Replay | None = None  # None in documents of versions that did not replay
     all_to_all_matrix: list[AllToAllMatrix] = field(default_factory=list)  # empty: no split sizes
     links: list[GroupLink] = field(default_factory=list)  # by process group
+    shards: list[ShardRow] = field(default_factory=list)
+    rank_loads: list[RankLoad] = field(default_factory=list)
+    load_balance: list[LoadBalance] = field(default_factory=list)
     schema_version: int = SCHEMA_VERSION

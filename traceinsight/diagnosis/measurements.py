@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from traceinsight.diagnosis.run import Struct
 
 CAUSES = (
@@ -185,7 +187,8 @@ class Straggler(Struct, frozen=True):
 
     ``last_share``: share of synchronising collectives in which one of them came last. ``lateness_ns``:
     behind the last of the other ranks, per collective in which they came last. ``ceiling_ns``: step
-    time freed if they came with the next rank.
+    time freed if they came with the next rank. ``tables``: those whose lookups make them late, as far as
+    the run manifest tells.
     """
 
     ranks: list[int]
@@ -199,6 +202,7 @@ class Straggler(Struct, frozen=True):
     steps_judged: int
     behind_median_ns: int  # behind the median rank
     detail: str  # one or two sentences for a person
+    tables: list[str] = msgspec.field(default_factory=list)
 
 
 class KernelFamilyRow(Struct, frozen=True):

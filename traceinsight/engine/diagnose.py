@@ -13,7 +13,8 @@ from traceinsight.analyses.kernels import kernel_families
 from traceinsight.analyses.links import group_links
 from traceinsight.analyses.partition import partition, step_times
 from traceinsight.analyses.phases import phases
-from traceinsight.analyses.stragglers import find_stragglers
+from traceinsight.analyses.shards import find_shards
+from traceinsight.analyses.stragglers import TableFacts, find_stragglers
 from traceinsight.base.notes import DataNote
 from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun
 from traceinsight.engine.facts import capture_facts, data_notes, run_facts
@@ -36,7 +37,8 @@ def diagnose(
     """
     activity = activities(trace_set)
     parts = partition(trace_set, activity)
-    stragglers = find_stragglers(trace_set, activity, parts)
+    shards = find_shards(trace_set)
+    stragglers = find_stragglers(trace_set, activity, parts, TableFacts(shards.rows, shards.loads))
     measurements = Measurements(
         run=run_facts(trace_set, other_runs),
         partition=parts,
@@ -45,6 +47,8 @@ def diagnose(
         stragglers_not_judged=stragglers.not_judged,
         capture=capture_facts(trace_set),
         device_word="GPU" if trace_set.has_gpu else "rank",
+        shards=shards.rows,
+        load_balance=shards.balance,
     )
     judgement = judge_all(RULES, measurements)
     planned = plan_changes(trace_set, activity, measurements, judgement.findings)
@@ -68,7 +72,10 @@ def diagnose(
         replay=planned.replay,
         clean=judgement.clean,
         not_judged=judgement.not_judged,
-        data_quality=[_quality(note) for note in data_notes(trace_set)],
+        data_quality=[_quality(note) for note in (*data_notes(trace_set), *shards.notes)],
+        shards=list(shards.rows),
+        rank_loads=list(shards.loads),
+        load_balance=list(shards.balance),
     )
 
 

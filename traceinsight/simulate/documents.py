@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -179,13 +179,17 @@ def _plan(run: SimulatedRun) -> dict[str, Any]:
 
 
 def _measured(run: SimulatedRun) -> dict[str, Any]:
-    """Ids looked up, bytes read and returned per step, by table and owner (first sharding group)."""
-    first, examples = run.workload.groups[0], run.spec.batch_per_rank * run.spec.group_size
-    sums: dict[str, dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    """Ids looked up and bytes read and returned per step, by table and owner; every group has the same."""
+    examples = run.spec.batch_per_rank * run.spec.group_size
+    sums: dict[tuple[str, int], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     for shard in run.sharding.shards:
-        entry = sums[shard.table][str(first[shard.owner])]
-        entry["ids_per_step"] += round(shard.ids * examples)
-        entry["read_bytes_per_step"] += round(shard.ids * shard.dim * 4 * examples)
-        entry["returned_bytes_per_step"] += round(shard.vectors * shard.dim * 4 * examples)
-    tables = {table: {rank: dict(entry) for rank, entry in owners.items()} for table, owners in sums.items()}
-    return {"steps": run.spec.capture.steps, "missing_ranks": [], "tables": tables}
+        entry = sums[shard.table, shard.owner]
+        entry[0] += shard.ids * examples
+        entry[1] += shard.ids * shard.dim * 4 * examples
+        entry[2] += shard.vectors * shard.dim * 4 * examples
+    names = ("ids_per_step", "read_bytes_per_step", "returned_bytes_per_step")
+    tables: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)
+    for group in run.workload.groups:
+        for (table, owner), amounts in sorted(sums.items()):
+            tables[table][str(group[owner])] = dict(zip(names, map(round, amounts), strict=True))
+    return {"steps": run.spec.capture.steps, "missing_ranks": [], "tables": dict(tables)}

@@ -8,13 +8,20 @@ from traceinsight.analyses.stragglers.cause import CAUSES
 from traceinsight.base.units import format_ns
 
 
-def describe(ranks: Sequence[int], cause: str, excess_ns: int, alone: tuple[int, int] | None) -> str:
-    """For a person; ``alone`` is (the last rank of a group, what mending only that one would free in ns)."""
+def describe(
+    ranks: Sequence[int], cause: str, excess_ns: int, overload: str, alone: tuple[int, int] | None
+) -> str:
+    """For a person. ``overload`` says what of it is lookups, and is empty when nothing.
+
+    ``alone`` is (the last rank of a group, what mending only that one would free in ns).
+    """
     if cause in CAUSES:
         who = "They spend" if len(ranks) > 1 else f"Rank {ranks[0]} spends"
         why = f"{who} {format_ns(excess_ns)} more per step than the other ranks on {CAUSES[cause]}."
     else:
         why = "The trace does not show what takes longer there than on the other ranks."
+    if overload:
+        why = f"{why} {overload}"
     if alone is None:
         return why
     last, freed_ns = alone

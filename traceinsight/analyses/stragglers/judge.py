@@ -13,6 +13,7 @@ from traceinsight.analyses.stragglers.arrivals import Arrivals, arrivals_by_step
 from traceinsight.analyses.stragglers.cause import cause_of
 from traceinsight.analyses.stragglers.detail import describe
 from traceinsight.analyses.stragglers.freed import FreedTime
+from traceinsight.analyses.stragglers.overload import NO_TABLES, Overload, TableFacts, overload_of
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import NanosecondRange, Partition, Straggler
 from traceinsight.trace.activity import Activity
@@ -60,9 +61,15 @@ class _Suspects:
 
 
 def find_stragglers(
-    trace_set: TraceSet, activity: Mapping[int, Activity], partition: Sequence[Partition]
+    trace_set: TraceSet,
+    activity: Mapping[int, Activity],
+    partition: Sequence[Partition],
+    tables: TableFacts = NO_TABLES,
 ) -> StragglerJudgement:
-    """Find the groups whose mending would free step time, worst first."""
+    """Find the groups whose mending would free step time, worst first.
+
+    ``tables`` says which tables make a group late whose lookups are what takes it longer.
+    """
     steps = arrivals_by_step(trace_set)
     if len(trace_set.ranks) < 2:
         return StragglerJudgement((), "one rank was captured: lateness needs the others to compare with")
@@ -75,7 +82,7 @@ def find_stragglers(
         suspects = _worst_group(steps, freed)
         if suspects is None or (found and len(steps) < MIN_STEPS_TO_REPEAT):
             break
-        straggler = _establish(suspects, trace_set, window_ns, steps, freed, partition)
+        straggler = _establish(suspects, trace_set, window_ns, steps, freed, partition, tables)
         if straggler is not None:
             found.append(straggler)
         elif len(steps) < MIN_STEPS_TO_REPEAT:
@@ -135,6 +142,7 @@ def _establish(
     steps: Sequence[Arrivals],
     freed: FreedTime,
     partition: Sequence[Partition],
+    tables: TableFacts,
 ) -> Straggler | None:
     """The straggler entry, or None when the lateness is too small, too rare or below the clock error."""
     if not len(suspects.gaps_ns):
@@ -153,6 +161,7 @@ def _establish(
         return None
     cause, excess_ns = cause_of(suspects.ranks, partition, ceiling)
     alone = _freed_by_last_alone(suspects.ranks, steps, freed)
+    overload = overload_of(suspects.ranks, ceiling, tables) if cause == "compute" else Overload()
     return Straggler(
         ranks=list(suspects.ranks),
         last_share=suspects.last_share,
@@ -164,7 +173,8 @@ def _establish(
         steps_late=late_steps,
         steps_judged=len(steps),
         behind_median_ns=round(suspects.behind_median_ns),
-        detail=describe(suspects.ranks, cause, excess_ns, alone),
+        detail=describe(suspects.ranks, cause, excess_ns, overload.sentence, alone),
+        tables=list(overload.tables),
     )
 
 

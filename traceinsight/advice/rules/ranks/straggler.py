@@ -7,9 +7,10 @@ Why it costs
     A collective starts moving data when its last member arrives. The others' kernels run meanwhile and
     look like slow communication.
 Evidence
-    Lateness behind the last of the other ranks, in how many steps, what the group does longer.
+    Lateness behind the last of the other ranks, in how many steps, what the group does longer; the tables
+    it owns, where their lookups are what takes longer and run.json holds the counted ids.
 Remedy
-    By cause: rebalance the tables the rank owns, mend its input, its host, or its hardware. Sending fewer
+    By cause: split or move the tables the rank owns, mend its input, its host, or its hardware. Sending fewer
     bytes does not help: the others wait for the arrival.
 How the gain is predicted
     Replayed with the group no later than the next rank (`no-straggler`), and with even embedding work
@@ -33,6 +34,7 @@ from traceinsight.advice.rule import (
     severity_of,
     share_evidence,
 )
+from traceinsight.advice.tables import listed, spread
 from traceinsight.diagnosis import Evidence, Finding, NanosecondRange, Straggler
 
 _GPU_CHECK = "clocks and throttling of their GPUs (nvidia-smi -q -d PERFORMANCE)."
@@ -74,13 +76,16 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
     ranks = ", ".join(map(str, straggler.ranks))
     many = len(straggler.ranks) > 1
     hardware = _GPU_CHECK if measurements.device_word == "GPU" else "what else runs on their hosts."
+    tables = straggler.tables
+    owner = f", the owner{'s' if many else ''} of {listed(tables)}" if tables else ""
+    remedy = spread(tables) if tables else _ACTIONS[straggler.cause].format(hardware=hardware)
     return Finding(
         rule=RULE.id,
         severity=severity_of(share),
         confidence=straggler.confidence,
         title=(
             f"{'Ranks' if many else 'Rank'} {ranks} {'come' if many else 'comes'} late to the collectives: "
-            f"the other ranks wait {percent(share)} of the step for {'them' if many else 'it'}"
+            f"the other ranks wait {percent(share)} of the step for {'them' if many else 'it'}{owner}"
         ),
         ranks=list(straggler.ranks),
         evidence=[
@@ -102,7 +107,7 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
             measurements.step_ns,
             NanosecondRange(low=0, expected=straggler.ceiling_ns, high=straggler.ceiling_ns),
         ),
-        action=f"{straggler.detail} {_ACTIONS[straggler.cause].format(hardware=hardware)}",
+        action=f"{straggler.detail} {remedy}",
         quality_risk="None: when ranks arrive does not change the numbers they compute.",
         edits=_edits(straggler),
     )

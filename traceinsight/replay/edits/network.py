@@ -25,8 +25,10 @@ class FasterNetwork:
     Model: what each transfer takes beyond its latency becomes its bytes over the new bandwidth, but no less
     than its bytes inside the node take there. An all-to-all sends a rank's off-node part over that rank's
     share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's rings do.
-    Latencies change by what the table of networks says, where the manifest names the present one. Needs the
-    collectives' sizes. Assumes off-node links are the bottleneck now, and that transfers slow no compute.
+    Of the latency the messages to other nodes get the new network's: one per peer in an all-to-all, two per
+    doubling of the nodes in an all-reduce; a network given by its bandwidth keeps the present one. Needs the
+    collectives' sizes. Assumes off-node links are the bottleneck now, and that transfers slow no compute:
+    where kernels run slower beside long transfers, the step after the change is predicted too long.
     """
 
     target: str

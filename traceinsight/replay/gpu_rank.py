@@ -10,6 +10,7 @@ import numpy as np
 
 from traceinsight.replay.graph import Bool, EdgeKind, GraphDraft, NodeKind
 from traceinsight.replay.parts import Added, Part
+from traceinsight.replay.room import add_room
 from traceinsight.replay.stretch import Stretch
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.rank_trace import RankTrace
@@ -57,6 +58,7 @@ def add_gpu_rank(
     _add_launches(draft, origin, trace, device, host, host_nodes, offset_ns)
     _add_streams(draft, trace, device)
     _add_dependencies(draft, trace, device, host)
+    add_room(draft, trace, device.events, device.starts, device.ends)
     host.add_syncs(draft, device, host_nodes)
     return added
 

@@ -42,10 +42,10 @@ Made by `python benchmarks/accuracy.py > docs/accuracy.md`.
 ## Replay residual
 
 The measured steps are replayed from causes alone: host time, launches, order on streams, waits
-across streams, room on the device, host synchronisation, meetings across ranks. Delays that none of these explains are
-left out of this replay, so the residual is not zero by construction. It is the distance between the
-replayed and the measured length of a step, as share of the latter. Above 5 % (median over steps)
-nothing is predicted.
+across streams, room on the device, host synchronisation, meetings across ranks. Delays that none of
+these explains are left out of this replay, so the residual is not zero by construction. It is the
+distance between the replayed and the measured length of a step, as share of the latter. Above 5 %
+(median over steps) nothing is predicted.
 
 | run | steps | median | worst step |
 |---|---|---|---|"""

@@ -26,6 +26,20 @@ MEASURED_BY = {
         "traceinsight.analyses.stragglers.arrivals",
         "traceinsight.analyses.stragglers.freed",
     ),
+    **dict.fromkeys(
+        (
+            "exposed-all-to-all",
+            "unquantized-exchange",
+            "wide-embeddings",
+            "small-batch",
+            "unpipelined-exchange",
+        ),
+        ("traceinsight.advice.exchanges",),
+    ),
+    **dict.fromkeys(
+        ("slow-network-path", "nccl-sockets", "cross-node-all-to-all"),
+        ("traceinsight.advice.exchanges", "traceinsight.advice.nodes"),
+    ),
     "host-bound": ("traceinsight.analyses.partition.idle",),
 }
 """Where a rule's verdict rests on thresholds of the analysis below it, these belong on its page too."""

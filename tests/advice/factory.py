@@ -7,8 +7,10 @@ list gives one per rank; what no part takes is compute.
 from collections.abc import Mapping
 from typing import Any
 
+from traceinsight.advice.job import JobFacts, Table
 from traceinsight.advice.measurements import CaptureFacts, Measurements
 from traceinsight.diagnosis import (
+    Collective,
     CommunicationRow,
     LoadBalance,
     NanosecondRange,
@@ -37,7 +39,10 @@ _FULL = {
 
 def measurements(case: Mapping[str, Any]) -> Measurements:
     """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture,
-    shards, balance.
+    shards, balance, job.
+
+    A row of ``communication`` may list its collectives of a step as ``each``. The job has ``nodes`` of equal
+    size, ``network``, ``environment``, ``tables``, ``wire_formats``, ``ids_sent_ahead``.
     """
     ranks, steps = case.get("captured", 4), case.get("steps", 3)
     capture = dict(case.get("capture", {}))
@@ -49,7 +54,14 @@ def measurements(case: Mapping[str, Any]) -> Measurements:
         stragglers=[_straggler(row, steps) for row in case.get("stragglers", [])],
         stragglers_not_judged=case.get("stragglers_not_judged"),
         capture=CaptureFacts(device_recorded=frozenset(recorded), captured_steps=steps, **(_FULL | capture)),
-        device_word="GPU",
+        device_word=case.get("device_word", "GPU"),
+        collectives=[
+            _collective(row, one, ranks, step)
+            for row in case.get("communication", [])
+            for step in range(steps)
+            for one in row.get("each", [])
+        ],
+        job=_job(case.get("job", {}), ranks + case.get("missing", 0)),
         shards=[_shard(row) for row in case.get("shards", [])],
         load_balance=[_balance(row) for row in case.get("balance", [])],
     )
@@ -59,10 +71,11 @@ def _run(case: Mapping[str, Any], ranks: int, steps: int) -> Run:
     missing = case.get("missing", 0)
     return Run(
         world_size=ranks + missing, ranks=list(range(ranks)),
-        missing_ranks=list(range(ranks, ranks + missing)), device="GPU", backend="nccl",
+        missing_ranks=list(range(ranks, ranks + missing)), device=case.get("device", "GPU"), backend="nccl",
         steps=list(range(steps)), dropped_steps=[], other_runs=[],
         step_source=case.get("step_source", "ProfilerStep"), files=[],
-        quantized_comms=case.get("quantized", []),
+        quantized_comms=case.get("quantized", []), batch_per_rank=case.get("batch"),
+        sharding_group_size=case.get("sharding_group_size"),
     )  # fmt: skip
 
 
@@ -86,10 +99,30 @@ def _kind(row: Mapping[str, Any]) -> CommunicationRow:
     exposed = sum(ns.values())
     return CommunicationRow(
         op=row.get("op", "all_to_all"), label=row.get("label"), phase=row.get("phase", "forward"),
-        count_per_step=1.0, bytes_per_step=row.get("bytes"), dtype=None, busy_ns=exposed, exposed_ns=exposed,
+        count_per_step=1.0, bytes_per_step=row.get("bytes"), dtype=row.get("dtype"),
+        busy_ns=exposed, exposed_ns=exposed,
         exposed_transfer_ns=ns["transfer"], exposed_wait_ns=ns["wait"], exposed_unsplit_ns=ns["unsplit"],
         exposed_share=exposed / (STEP_US * US), bus_gbps=row.get("bus_gbps"),
     )  # fmt: skip
+
+
+def _collective(row: Mapping[str, Any], one: Mapping[str, Any], ranks: int, step: int) -> Collective:
+    return Collective(
+        op=row.get("op", "all_to_all"), label=row.get("label"), phase=row.get("phase", "forward"), group="",
+        step=step, ranks=one.get("ranks", list(range(ranks))), unmatched_ranks=one.get("unmatched", []),
+        bytes=one.get("bytes"), dtype=row.get("dtype"),
+        transfer_ns=_of(one["transfer"], 0) if "transfer" in one else None, wait_ns={}, bus_gbps=None,
+        algorithm_gbps=None, size_imbalance=None, last_rank=None, synchronising=True,
+    )  # fmt: skip
+
+
+def _job(job: Mapping[str, Any], ranks: int) -> JobFacts:
+    facts = dict(job)
+    nodes = facts.pop("nodes", None)
+    facts["tables"] = [Table(**table) for table in facts.get("tables", [])]
+    return JobFacts(
+        node_of={rank: rank * nodes // ranks for rank in range(ranks)} if nodes else None, **facts
+    )
 
 
 def _straggler(row: Mapping[str, Any], steps: int) -> Straggler:

@@ -103,3 +103,12 @@ def test_what_the_replay_cannot_explain_keeps_its_ceilings() -> None:
     assert [one.gain.kind for one in found.findings if one.gain] == ["ceiling", "ceiling"]
     assert not found.replay.predicted and found.replay.reason
     assert msgspec.json.encode(found.replay)
+
+
+def test_a_loss_whose_cause_was_found_is_no_step_of_its_own() -> None:
+    size = finding("exposed-all-to-all", [], 9 * MS)
+    cause = finding("cross-node-all-to-all", [], 4 * MS)
+    both = planned(load(LATE.build()), size, cause)
+    assert [entry.rule for entry in both.roadmap] == ["cross-node-all-to-all"]
+    assert {one.rule for one in both.findings} == {"exposed-all-to-all", "cross-node-all-to-all"}
+    assert [entry.rule for entry in planned(load(LATE.build()), size).roadmap] == ["exposed-all-to-all"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from traceinsight.advice.job import JobFacts
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import (
+    Collective,
     CommunicationRow,
     LoadBalance,
     NanosecondRange,
@@ -45,7 +47,10 @@ class CaptureFacts:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The measurements of one run; ``device_word`` is how to call what computes ("GPU", "rank")."""
+    """The measurements of one run; ``device_word`` is how to call what computes ("GPU", "rank").
+
+    ``collectives`` are those of the analysed steps.
+    """
 
     run: Run
     partition: Sequence[Partition]
@@ -56,6 +61,8 @@ class Measurements:
     device_word: str
     shards: Sequence[ShardRow] = ()
     load_balance: Sequence[LoadBalance] = ()
+    collectives: Sequence[Collective] = ()
+    job: JobFacts = field(default_factory=JobFacts)
 
     @cached_property
     def step_ns(self) -> float:

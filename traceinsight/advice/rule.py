@@ -43,11 +43,16 @@ Outcome = Found | Clean | NotApplicable
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule: ``id`` is kebab-case and named after the problem; ``judge`` never raises on odd data."""
+    """A rule: ``id`` is kebab-case and named after the problem; ``judge`` never raises on odd data.
+
+    ``remedied_by`` names rules that find the cause of the same loss: where one of them speaks, this rule's
+    finding stays, as the size of the loss, and the change to make is theirs.
+    """
 
     id: str
     summary: str
     judge: Callable[[Measurements], Outcome]
+    remedied_by: tuple[str, ...] = ()
 
 
 def severity_of(share: float) -> Literal["critical", "major", "minor"]:

@@ -71,3 +71,19 @@ def bus_factor(operation: str, ranks: int) -> float | None:
     if operation in {"all_gather", "reduce_scatter", "all_to_all"}:
         return (ranks - 1) / ranks
     return 1.0 if operation in {"broadcast", "reduce"} else None
+
+
+_IDS = ("int", "long", "bool")
+_EXCHANGES = {"all_to_all", "reduce_scatter", "all_gather"}
+
+
+def moves_vectors(operation: str, label: str | None, phase: str, dtype: str | None) -> bool:
+    """Whether a collective moves embedding vectors or their gradients (not ids, not dense gradients).
+
+    Quantized values travel as "unsigned char" or a float type, ids as "int" or "long".
+    """
+    if operation not in _EXCHANGES or phase == "sparse_data_dist":
+        return False
+    if operation != "all_to_all" and label is None:
+        return False
+    return dtype is None or not dtype.lower().startswith(_IDS)

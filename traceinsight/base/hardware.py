@@ -91,3 +91,26 @@ NETWORKS: Mapping[str, Network] = MappingProxyType(
         "ib_xdr": Network(800.0, 0.85, 4.0),  # 8 x 800 Gbit/s
     }
 )
+
+# What the large clouds sell with the GPU: AWS instance types as above; MI300X: Azure ND MI300X v5.
+OS_BYPASS_OF_GPU: Mapping[str, str] = MappingProxyType(
+    {
+        "V100": "efa_p3dn",
+        "A100": "efa_p4d",
+        "H100": "efa_p5",
+        "H200": "efa_p5en",
+        "B200": "efa_p6_b200",
+        "MI300X": "ib_ndr",
+    }
+)
+"""GPU -> the network without sockets that usually comes with it, a name of ``NETWORKS``."""
+
+
+def gpu_key(device: str | None) -> str | None:
+    """The name in ``GPUS`` of a device as traces name it, or None for another one."""
+    return next((key for key in GPUS if key in (device or "").upper()), None)
+
+
+def is_sockets(network: str) -> bool:
+    """Whether a network of ``NETWORKS`` goes through the kernel's TCP stack."""
+    return network.startswith("tcp")

@@ -18,6 +18,7 @@ from traceinsight.analyses.stragglers import TableFacts, find_stragglers
 from traceinsight.base.notes import DataNote
 from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun
 from traceinsight.engine.facts import capture_facts, data_notes, run_facts
+from traceinsight.engine.job import job_facts
 from traceinsight.engine.judgement import judge_all
 from traceinsight.engine.roadmap import plan_changes
 from traceinsight.engine.verdict import verdict_of
@@ -39,6 +40,8 @@ def diagnose(
     parts = partition(trace_set, activity)
     shards = find_shards(trace_set)
     stragglers = find_stragglers(trace_set, activity, parts, TableFacts(shards.rows, shards.loads))
+    every_collective = collectives(trace_set)
+    job, job_notes = job_facts(trace_set)
     measurements = Measurements(
         run=run_facts(trace_set, other_runs),
         partition=parts,
@@ -49,6 +52,8 @@ def diagnose(
         device_word="GPU" if trace_set.has_gpu else "rank",
         shards=shards.rows,
         load_balance=shards.balance,
+        collectives=[one for one in every_collective if one.step in trace_set.steps],
+        job=job,
     )
     judgement = judge_all(RULES, measurements)
     planned = plan_changes(trace_set, activity, measurements, judgement.findings)
@@ -61,7 +66,7 @@ def diagnose(
         phases=phases(trace_set, activity),
         forward=forward_shares(trace_set, activity),
         communication=list(measurements.communication),
-        collectives=collectives(trace_set),
+        collectives=every_collective,
         clocks=clocks(trace_set),
         all_to_all_matrix=all_to_all_matrix(trace_set),
         links=group_links(trace_set),
@@ -72,7 +77,7 @@ def diagnose(
         replay=planned.replay,
         clean=judgement.clean,
         not_judged=judgement.not_judged,
-        data_quality=[_quality(note) for note in (*data_notes(trace_set), *shards.notes)],
+        data_quality=[_quality(note) for note in (*data_notes(trace_set), *shards.notes, *job_notes)],
         shards=list(shards.rows),
         rank_loads=list(shards.loads),
         load_balance=list(shards.balance),

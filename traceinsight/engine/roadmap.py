@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from traceinsight.advice.measurements import Measurements
+from traceinsight.advice.registry import RULES
 from traceinsight.advice.roadmap import Change, alone, effort_of, plan
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry
@@ -41,7 +42,7 @@ def plan_changes(
     """
     prepared = _prepare(trace_set, activity)
     if isinstance(prepared, Unpredictable):
-        unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings]
+        unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings if _asks(finding, findings)]
         return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
     bench = Bench(prepared)
     best = alone(bench, findings)
@@ -130,13 +131,23 @@ def _with_unpredicted(
     named = {entry.rule for entry in entries}
     placed = list(zip(gains_ns, entries, strict=True))
     for finding in findings:
-        if finding.rule in named or (finding.gain is not None and finding.gain.kind == "replayed"):
+        replayed = finding.gain is not None and finding.gain.kind == "replayed"
+        if finding.rule in named or replayed or not _asks(finding, findings):
             continue
         named.add(finding.rule)
         weight = CEILING_WEIGHT * finding.gain.step_ns.expected if finding.gain is not None else 0.0
         before = next((at for at, (gain, _) in enumerate(placed) if gain < weight), len(placed))
         placed.insert(before, (weight, RoadmapEntry(rule=finding.rule)))
     return [entry for _, entry in placed]
+
+
+_REMEDIED_BY = {rule.id: rule.remedied_by for rule in RULES}
+
+
+def _asks(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether a finding asks for a change of its own, rather than for those of findings about its cause."""
+    causes = _REMEDIED_BY.get(finding.rule, ())
+    return not any(other.rule in causes for other in findings)
 
 
 def _in_order(findings: Sequence[Finding], roadmap: Sequence[RoadmapEntry]) -> list[Finding]:

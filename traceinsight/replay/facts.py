@@ -7,15 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from traceinsight.base.collective_names import element_bytes
+from traceinsight.base.collective_names import element_bytes, moves_vectors
 from traceinsight.base.hardware import GPUS, Gpu
 from traceinsight.base.kernel_families import family_of
 from traceinsight.replay.graph import Bool, Graph, NodeKind
 from traceinsight.trace.recording import MISSING
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
-
-_INTEGERS = ("int", "long", "bool")
-_EXCHANGES = {"all_to_all", "reduce_scatter", "all_gather"}
 
 
 class Facts:
@@ -84,12 +81,7 @@ MAX_LATENCY_NS = 200_000
 
 def is_embedding_exchange(one: MatchedCollective) -> bool:
     """Whether a collective moves embedding vectors or their gradients (not ids, not dense gradients)."""
-    if one.operation not in _EXCHANGES or one.phase == "sparse_data_dist":
-        return False
-    if one.operation != "all_to_all" and one.label is None:
-        return False
-    dtype = payload_dtype(one)
-    return dtype is None or not dtype.lower().startswith(_INTEGERS)
+    return moves_vectors(one.operation, one.label, one.phase, payload_dtype(one))
 
 
 def payload_bytes(one: MatchedCollective) -> int | None:

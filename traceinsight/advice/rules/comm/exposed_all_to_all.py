@@ -12,7 +12,8 @@ Remedy
     Fewer bytes per value (quantized communication), fewer values (narrower embeddings), hiding
     (a sparse-dist pipeline), or a topology that keeps the exchange inside a node (2D parallelism).
 How the gain is predicted
-    A ceiling: the exposed transfer time of all exchanges together. No remedy removes all of it.
+    A ceiling: the exposed transfer time of all exchanges together. No remedy removes all of it; what each
+    brings is replayed by the rule that finds its cause.
 When this is wrong
     When peers were not captured, waiting cannot be told from transfer: the rule then says nothing rather
     than blame the network for a late rank.
@@ -20,7 +21,8 @@ When this is wrong
 
 from __future__ import annotations
 
-from traceinsight.advice.measurements import Measurements, range_over_ranks
+from traceinsight.advice.exchanges import MIN_SHARE, NO_DEVICE, freed, unsplit
+from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.rule import (
     Clean,
     Found,
@@ -32,11 +34,7 @@ from traceinsight.advice.rule import (
     severity_of,
     share_evidence,
 )
-from traceinsight.diagnosis import CommunicationRow, Evidence, Finding, NanosecondRange
-
-MIN_SHARE = 0.05
-"""Share of the step window. Below it, a perfect remedy gains less than the 5 % that separates a real
-improvement from run-to-run noise on shared clusters."""
+from traceinsight.diagnosis import CommunicationRow, Evidence, Finding
 
 _MAX_KINDS = 4
 _MIN_KIND_SHARE = 0.01  # of the step window; smaller kinds explain nothing
@@ -46,9 +44,7 @@ def judge(measurements: Measurements) -> Outcome:
     """Judge the exposed transfer of all all-to-all kinds together."""
     rows = [row for row in measurements.communication if row.op == "all_to_all"]
     if not measurements.partition:
-        return NotApplicable(
-            "no device activity was recorded in a step", "Profile with activities=[CPU, CUDA] on every rank."
-        )
+        return NO_DEVICE
     if not rows:
         return NotApplicable(
             "no all-to-all was recorded in the analysed steps",
@@ -60,11 +56,7 @@ def judge(measurements: Measurements) -> Outcome:
         return Found([_finding(measurements, rows, transfer_ns)])
     share = measurements.share(transfer_ns + unsplit_ns)
     if share >= MIN_SHARE:
-        return NotApplicable(
-            f"{percent(share)} of the step is exposed all-to-all, but it may be waiting for a late rank: "
-            "other ranks' part of it is missing",
-            "Capture the same steps on all ranks.",
-        )
+        return unsplit(measurements, rows)
     return Clean(f"exposed all-to-all transfer is {percent(share)} of the step, below {percent(MIN_SHARE)}")
 
 
@@ -83,20 +75,17 @@ def _finding(measurements: Measurements, rows: list[CommunicationRow], exposed_n
             share_evidence("exposed_all_to_all", share, "of the step window, mean over ranks"),
             *_kinds(measurements, rows),
         ],
-        gain=ceiling(measurements.step_ns, _freed(measurements, exposed_ns)),
-        action=_action(measurements),
+        gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns)),
+        action=(
+            "Take the remedies that other findings name for this exchange first. What they leave can be "
+            "hidden: TrainPipelineSemiSync starts the next batch's lookup during this batch's dense part, "
+            "on rows that this batch's update has not reached yet."
+        ),
         quality_risk=(
-            "Quantized communication and narrower embeddings change numerics: compare normalized entropy "
-            "against the FP32 run over several seeds before keeping them. Pipelining makes the lookup use "
-            "the same batch later and changes nothing else."
+            "Fewer bytes change numerics, and a semi-synchronous pipeline looks up rows one update old: "
+            "compare normalized entropy against the present run over several seeds."
         ),
     )
-
-
-def _freed(measurements: Measurements, total_ns: int) -> NanosecondRange:
-    """The all-to-all's exposed transfer; the ranks with least and most exposed transfer as bounds."""
-    spread = range_over_ranks(measurements.per_rank(lambda row: row.exposed_comm_transfer_ns))
-    return NanosecondRange(low=min(spread.low, total_ns), expected=total_ns, high=max(spread.high, total_ns))
 
 
 def _kinds(measurements: Measurements, rows: list[CommunicationRow]) -> list[Evidence]:
@@ -125,19 +114,17 @@ def _kinds(measurements: Measurements, rows: list[CommunicationRow]) -> list[Evi
     return evidence
 
 
-def _action(measurements: Measurements) -> str:
-    if measurements.run.quantized_comms:
-        first = f"Communication is already quantized ({', '.join(measurements.run.quantized_comms)})."
-    else:
-        first = (
-            "Send fewer bytes: pass QCommsConfig(forward_precision=CommType.FP8, backward_precision="
-            "CommType.BF16) through get_qcomm_codecs_registry() to the sharder."
-        )
-    return (
-        f"{first} Hide the exchange: train with TrainPipelineSparseDist (and prefetch), so that the next "
-        "batch's ids travel during this batch's compute. Across nodes: 2D parallelism (DMPCollection) keeps "
-        "the all-to-all inside a node."
-    )
-
-
-RULE = Rule("exposed-all-to-all", "The embedding exchange takes step time", judge)
+RULE = Rule(
+    "exposed-all-to-all",
+    "The embedding exchange takes step time",
+    judge,
+    remedied_by=(
+        "slow-network-path",
+        "nccl-sockets",
+        "unquantized-exchange",
+        "wide-embeddings",
+        "cross-node-all-to-all",
+        "small-batch",
+        "unpipelined-exchange",
+    ),
+)

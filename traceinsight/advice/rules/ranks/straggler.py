@@ -13,8 +13,8 @@ Remedy
     By cause: split or move the tables the rank owns, mend its input, its host, or its hardware. Sending fewer
     bytes does not help: the others wait for the arrival.
 How the gain is predicted
-    Replayed with the group no later than the next rank (`no-straggler`), and with even embedding work
-    (`balance`) where its own compute is longer. Before that a ceiling: the waits for the group that held
+    Replayed with the group no later than the next rank (`no-straggler`), or with tables placed evenly
+    (`balance`) where they make it late. Before that a ceiling: the waits for the group that held
     another rank's device up, on the rank that gains least.
 When this is wrong
     With ranks not captured the last one may be absent. With one captured step, lateness may be chance.
@@ -109,14 +109,19 @@ def _finding(measurements: Measurements, straggler: Straggler) -> Finding:
         ),
         action=f"{straggler.detail} {remedy}",
         quality_risk="None: when ranks arrive does not change the numbers they compute.",
-        edits=_edits(straggler),
+        edits=_edits(straggler, measurements.device_word == "GPU"),
     )
 
 
-def _edits(straggler: Straggler) -> list[str]:
-    """Where their own compute is longer, owning less may be all it takes; else whatever delays them ends."""
-    ranks = "+".join(map(str, straggler.ranks))
-    return [*(["balance"] if straggler.cause == "compute" else []), f"no-straggler={ranks}"]
+def _edits(straggler: Straggler, on_gpu: bool) -> list[str]:
+    """Where their tables make them late, tables move; else whatever delays them ends.
+
+    On CPU ranks a replay cannot tell lookups from other work: there the ranks just come in time.
+    """
+    in_time = "no-straggler=" + "+".join(map(str, straggler.ranks))
+    if not straggler.tables:
+        return [in_time]
+    return ["balance"] if on_gpu else ["balance", in_time]
 
 
 RULE = Rule("straggler", "A rank comes late and all others wait for it", judge)

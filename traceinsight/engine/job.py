@@ -1,0 +1,143 @@
+"""Facts about the job from its run manifest and the traces' host names.
+
+Anybody may have written the manifest. A part that is not as docs/capture.md has it is left out and named in a
+note; it costs none of the others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from traceinsight.advice.job import JobFacts, Table
+from traceinsight.base.hardware import NETWORKS
+from traceinsight.base.notes import DataNote
+from traceinsight.trace.trace_set import TraceSet
+
+NUMBER_FORMATS = ("fp32", "fp16", "bf16", "fp8", "int8")
+"""Formats a manifest may name for values on the wire."""
+
+PATH_VARIABLES = (
+    "NCCL_NET", "NCCL_IB_DISABLE", "FI_PROVIDER", "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD",
+)  # fmt: skip
+
+_Rank = Annotated[int, Meta(ge=0, lt=1 << 24)]
+_Amount = Annotated[int, Meta(gt=0, le=1 << 48)]
+_Word = Annotated[str, Meta(max_length=256)]
+_Kind = TypeVar("_Kind")
+
+
+class _Node(msgspec.Struct):
+    ranks: Annotated[list[_Rank], Meta(min_length=1)]
+
+
+class _Table(msgspec.Struct):
+    rows: _Amount
+    dim: _Amount
+    features: list[_Word] = []
+
+
+class _Wire(msgspec.Struct):
+    format: _Word
+
+
+def job_facts(trace_set: TraceSet) -> tuple[JobFacts, list[DataNote]]:
+    """The facts, and notes on what of the manifest could not be used."""
+    parts = _Parts(trace_set.manifest or {})
+    node_of = _layout(parts, trace_set)
+    network = parts.take(str, "hardware", "network")
+    if network is not None and network not in NETWORKS:
+        parts.unusable.append("hardware.network (not one of " + ", ".join(NETWORKS) + ")")
+    facts = JobFacts(
+        node_of=node_of,
+        network=network if network in NETWORKS else None,
+        environment=_environment(parts),
+        tables=tuple(
+            Table(one.rows, one.dim, max(1, len(one.features)))
+            for one in parts.take(list[_Table], "tables") or ()
+        ),
+        wire_formats=_wire_formats(parts),
+        ids_sent_ahead=any(
+            "start_sparse_data_dist" in name for trace in trace_set.ranks for name in trace.recording.strings
+        ),
+    )
+    return facts, parts.notes()
+
+
+class _Parts:
+    """Reads parts of a manifest by path, and remembers which were there but not usable."""
+
+    def __init__(self, manifest: Mapping[str, object]) -> None:
+        self._manifest = manifest
+        self.unusable: list[str] = []
+
+    def take(self, kind: type[_Kind], *path: str) -> _Kind | None:
+        """The value at the path, or None when it is absent, null or of another kind.
+
+        A list counts as a whole: a sum over those of its entries that can be read would mislead.
+        """
+        value: Any = self._manifest
+        for depth, key in enumerate(path):
+            if value is not None and not isinstance(value, Mapping):
+                self.unusable.append(".".join(path[:depth]))
+                return None
+            value = value.get(key) if value is not None else None
+        if value is None:
+            return None
+        converted = _converted(value, kind)
+        if converted is None:
+            self.unusable.append(".".join(path))
+        return converted
+
+    def notes(self) -> list[DataNote]:
+        """One note that names all that was left out."""
+        if not self.unusable:
+            return []
+        named = list(dict.fromkeys(self.unusable))
+        message = f"Not as documented in the run manifest, so advice does without: {', '.join(named)}."
+        return [DataNote("warning", "malformed-manifest", message, count=len(named))]
+
+
+def _converted(value: Any, kind: type[_Kind]) -> _Kind | None:
+    try:
+        return msgspec.convert(value, kind)
+    except (msgspec.ValidationError, RecursionError, OverflowError):
+        return None
+
+
+def _layout(parts: _Parts, trace_set: TraceSet) -> dict[int, int] | None:
+    """Rank -> node by the manifest, else by host name where every rank of the world was captured."""
+    nodes = parts.take(list[_Node], "nodes")
+    if nodes:
+        ranks = Counter(rank for node in nodes for rank in node.ranks)
+        whole = trace_set.world_size is None or set(ranks) == set(range(trace_set.world_size))
+        if whole and max(ranks.values()) == 1:
+            return {rank: number for number, node in enumerate(nodes) for rank in node.ranks}
+        parts.unusable.append("nodes (not every rank of the world stands in exactly one)")
+    hosts = {trace.rank: trace.recording.host for trace in trace_set.ranks}
+    if None in hosts.values() or trace_set.world_size is None or len(hosts) != trace_set.world_size:
+        return None
+    numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts.values()))}
+    return {rank: numbers[host] for rank, host in hosts.items()}
+
+
+def _environment(parts: _Parts) -> dict[str, str]:
+    found = {name: parts.take(_Word, "environment", name) for name in PATH_VARIABLES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _wire_formats(parts: _Parts) -> dict[str, str]:
+    """By what the training job counted (``wire``), else by how it was configured (``qcomms``)."""
+    found = {}
+    for phase in ("forward", "backward"):
+        wire = parts.take(_Wire, "wire", phase)
+        name = wire.format if wire is not None else parts.take(str, "qcomms", phase)
+        if name in NUMBER_FORMATS:
+            found[phase] = name
+        elif name is not None:
+            parts.unusable.append(f"{phase} number format (not one of {', '.join(NUMBER_FORMATS)})")
+    return found

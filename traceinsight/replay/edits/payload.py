@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from traceinsight.base.collective_names import element_bytes
 from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.shared_link import relief_ns
 from traceinsight.replay.facts import Facts, is_embedding_exchange, payload_bytes, wire_bytes_per_value
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.measured_links import latencies_ns
@@ -102,14 +103,17 @@ def scale_transfers(
     """Scale the payload part of each transfer by its collective's ratio, and add a fixed time.
 
     All three have shape (n_collectives + 1,), the last entry for nodes without a collective.
-    ``latency_ratio`` scales the rest of the transfer; None leaves it.
+    ``latency_ratio`` scales the rest of the transfer; None leaves it. Collectives that a shrinking one
+    starved get their share of the link back (:func:`relief_ns`).
     """
     nodes = graph.nodes
+    extra_ns = extra_ns - relief_ns(facts.trace_set.collectives, ratio)
     transfer = nodes.kind == NodeKind.TRANSFER
     latency = latencies_ns(facts)
     fixed = latency if latency_ratio is None else latency * latency_ratio[nodes.collective]
     payload = np.maximum(nodes.duration_ns - latency, 0.0)
     scaled = fixed + payload * ratio[nodes.collective] + extra_ns[nodes.collective]
+    scaled = np.maximum(scaled, 0.0)
     edited = graph.with_durations(np.where(transfer, scaled, nodes.duration_ns))
     return replace(edited, latency_ns=fixed)
 

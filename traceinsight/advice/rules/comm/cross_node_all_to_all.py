@@ -87,10 +87,11 @@ def _group_size(measurements: Measurements) -> int | None:
         return None
     key = gpu_key(measurements.run.device)
     for count in range(1, nodes):
-        needed = _memory_gb(measurements, count * per_node)
+        size = count * per_node
+        needed = _memory_gb(measurements, size)
         room = GPUS[key].memory_gb * MAX_TABLE_MEMORY_SHARE if key is not None else None
-        if nodes % count == 0 and (needed is None or room is None or needed <= room):
-            return count * per_node
+        if size > 1 and nodes % count == 0 and (needed is None or room is None or needed <= room):
+            return size
     return None
 
 

@@ -39,7 +39,10 @@ def behind_slow_link(command: Sequence[str], mbit: float) -> list[str]:
     A network namespace of its own holds the shaped loopback, so nothing else on the machine is slowed. Needs
     Linux, ``unshare``, ``ip`` and ``tc``, and root or the right to make user namespaces. A lab with real
     links between namespaces or nodes wraps the command in its own way instead.
+
+    What an idle link saves up (burst) crosses it at once afterwards: kept small, or the exchange after a
+    quiet second would be faster than the link. Packets must fit into it, hence the smaller MTU.
     """
-    shape = f"tc qdisc add dev lo root tbf rate {mbit * 1000:.0f}kbit burst 256kb latency 400ms"
-    script = f'ip link set lo up && {shape} && exec "$@"'
+    shape = f"tc qdisc add dev lo root tbf rate {mbit * 1000:.0f}kbit burst 32kb latency 400ms"
+    script = f'ip link set lo up mtu 9000 && {shape} && exec "$@"'
     return ["unshare", "--net", "--map-root-user", "sh", "-c", script, "slow-link", *command]

@@ -186,3 +186,19 @@ def test_groups_of_more_than_thirty_ranks_are_cut_short_and_still_matched(tmp_pa
     run, found = analysed(tmp_path, cluster={"nodes": 4, "gpus_per_node": 8}, dense={"small_kernels": 0})
     assert warnings(found) == []
     assert max(worst_error_ns(run, found, part) for part in PARTS) <= TOLERANCE_NS
+
+
+def test_many_small_kernels_are_the_hosts_fault(tmp_path: Path) -> None:
+    change: dict[str, Any] = {"forward_gflop": 0.1, "small_kernel_us": 1.0}
+    run, found = analysed(tmp_path, dense={**change, "small_kernels": 6000}, batch_per_rank=64)
+    (finding,) = found.findings
+    assert (finding.rule, finding.ranks) == ("host-bound", list(range(8)))
+    # The device runs for 1 us of each launch's 6: what it neither computes nor communicates is the host's.
+    truth = run.truth.steps[2]
+    idle = 1 - (truth.compute_ns + truth.exposed_transfer_ns + truth.exposed_wait_ns) / truth.window_ns
+    assert finding.evidence[0].value == pytest.approx(float(np.median(idle)), abs=0.02)
+
+
+def test_as_many_kernels_that_keep_the_device_busy_are_not(tmp_path: Path) -> None:
+    _, found = analysed(tmp_path, dense={"small_kernels": 6000, "small_kernel_us": 12.0})
+    assert "host-bound" not in [finding.rule for finding in found.findings]

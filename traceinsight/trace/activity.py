@@ -1,7 +1,8 @@
 """What one rank's device was doing at any time, as sets of time on the rank's own clock.
 
 The device is the GPU; a rank without GPU work is its CPU: its compute threads' operators are compute, the
-backend's worker threads (gloo) are communication, and time blocked on a collective is neither.
+backend's worker threads (gloo) are communication, and time blocked on a collective is neither. Nor is a long
+run of operators that are too short to compute anything (``trace.dispatch``).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import INPUT_LABEL
 from traceinsight.trace.collectives import backend_annotations, communication_kernels
+from traceinsight.trace.dispatch import dispatch_spans
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import MISSING, EventKind, Int64
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
@@ -159,6 +161,8 @@ def _cpu_compute(trace: RankTrace) -> Spans:
     workers = np.unique(recording.events.lane[backend_annotations(recording)])
     operators = recording.of_kind(EventKind.CPU_OP)
     lanes = recording.events.lane[operators]
-    own = operators[~np.isin(lanes, workers) | (lanes == trace.steps.main_lane)]
-    computing = intervals.subtract(event_spans(trace, own), blocked_spans(trace))
+    main = lanes == trace.steps.main_lane
+    beside = event_spans(trace, operators[~np.isin(lanes, workers) & ~main])
+    own = intervals.subtract(event_spans(trace, operators[main]), dispatch_spans(trace))
+    computing = intervals.subtract(intervals.add(own, beside), blocked_spans(trace))
     return intervals.subtract(computing, input_spans(trace))

@@ -17,6 +17,7 @@ from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.labels import STEP_LABEL
 from traceinsight.trace.activity import Activity, blocked_spans, event_spans, input_spans, synchronising_spans
+from traceinsight.trace.dispatch import dispatch_spans
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
 
@@ -40,18 +41,19 @@ def idle_causes(trace: RankTrace, activity: Activity, start_ns: int, end_ns: int
 def _cpu_causes(trace: RankTrace, idle: Spans) -> dict[str, Spans]:
     """A CPU rank idles while it loads, while it awaits a collective that no thread runs, or in Python.
 
-    Time in Python is known by an annotation around it; outside of any nothing is known.
+    Time in Python is known by an annotation around it, or by a run of tiny operators; otherwise nothing is
+    known.
     """
     waiting_for_input = intervals.intersect(idle, input_spans(trace))
     rest = intervals.subtract(idle, waiting_for_input)
     blocked = intervals.intersect(rest, blocked_spans(trace))
     rest = intervals.subtract(rest, blocked)
-    annotated = intervals.intersect(rest, _annotated_spans(trace))
+    host = intervals.intersect(rest, intervals.add(_annotated_spans(trace), dispatch_spans(trace)))
     return {
         "input": waiting_for_input,
         "dependency": blocked,
-        "host": annotated,
-        "unattributed": intervals.subtract(rest, annotated),
+        "host": host,
+        "unattributed": intervals.subtract(rest, host),
     }
 
 

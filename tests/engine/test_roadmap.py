@@ -112,3 +112,11 @@ def test_a_loss_whose_cause_was_found_is_no_step_of_its_own() -> None:
     assert [entry.rule for entry in both.roadmap] == ["cross-node-all-to-all"]
     assert {one.rule for one in both.findings} == {"exposed-all-to-all", "cross-node-all-to-all"}
     assert [entry.rule for entry in planned(load(LATE.build()), size).roadmap] == ["exposed-all-to-all"]
+
+
+def test_a_replay_that_fails_leaves_the_findings_as_they_were() -> None:
+    late = finding("straggler", ["no-straggler=nobody"], MS)  # a rule that wrote what no edit can read
+    found = planned(load(LATE.build()), late)
+    assert found.findings == [late]
+    assert [entry.edit for entry in found.roadmap] == [None]
+    assert not found.replay.predicted and "failed" in str(found.replay.reason)

@@ -40,26 +40,26 @@ def plan_changes(
     Findings come in the order of the roadmap. A run that the replay does not explain keeps their ceilings, in
     the order they came in.
     """
-    prepared = _prepare(trace_set, activity)
-    if isinstance(prepared, Unpredictable):
-        unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings if _asks(finding, findings)]
-        return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
+    try:
+        prepared = prepare(trace_set, activity)
+        if isinstance(prepared, Prepared):
+            return _replayed(prepared, measurements, findings)
+    except Exception as error:  # an odd trace must not take the analysis with it
+        said = f"the replay failed ({type(error).__name__}: {error}); please report this"
+        prepared = Unpredictable(said, None)
+    unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings if _asks(finding, findings)]
+    return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
+
+
+def _replayed(prepared: Prepared, measurements: Measurements, findings: Sequence[Finding]) -> Planned:
     bench = Bench(prepared)
     best = alone(bench, findings)
     replayed = [_with_gain(finding, best.get(finding.rule)) for finding in findings]
     changes = plan(bench, findings)
-    entries = [_entry(change, trace_set, measurements) for change in changes]
+    entries = [_entry(change, prepared.trace_set, measurements) for change in changes]
     gains_ns = [change.before.per_example_ns - change.after.per_example_ns for change in changes]
     roadmap = _with_unpredicted(entries, gains_ns, replayed)
     return Planned(_in_order(replayed, roadmap), roadmap, replay_facts(prepared.residual, None))
-
-
-def _prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared | Unpredictable:
-    """A replay that fails on an odd trace must not take the analysis with it."""
-    try:
-        return prepare(trace_set, activity)
-    except Exception as error:
-        return Unpredictable(f"the replay failed ({type(error).__name__}: {error}); please report this", None)
 
 
 def _with_gain(finding: Finding, change: Change | None) -> Finding:

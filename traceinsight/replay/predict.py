@@ -17,7 +17,8 @@ from traceinsight.replay.solve import replay, step_length_ns
 class Prediction:
     """Step time after the edits, ns. ``low`` is the most and ``high`` the least that may be gained.
 
-    The interval carries the replay's residual and each edit's own uncertainty, both relative to the change.
+    The interval carries the replay's residual and each edit's own uncertainty, both relative to the change: a
+    step that becomes k times shorter may become k^(1 ± uncertainty) times shorter.
     ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
     against today. ``explanations`` has what each edit says of this run.
     """
@@ -39,11 +40,15 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The run after some edits: its graphs, their step length, and how far that length may be off, ns."""
+    """The run after some edits: its graphs, their step length, and how far that may be off.
+
+    ``doubt`` is the natural logarithm of the factor by which it may be longer or shorter: a step that shrinks
+    to a fifth is doubted by more than its gain's share, and no step can become shorter than nothing.
+    """
 
     graphs: tuple[Graph, ...]
     length_ns: float
-    spread_ns: float
+    doubt: float
     said: tuple[Explanation, ...]
 
 
@@ -70,15 +75,14 @@ class Bench:
         state = self._with(tuple(edits))
         today_ns = self._today.length_ns
         scale = self._prepared.step_ns / today_ns if today_ns else 1.0
-        change = abs(today_ns - state.length_ns)
-        spread = (state.spread_ns + change * self._prepared.residual.worst_share) * scale
+        doubt = state.doubt + _log_ratio(today_ns, state.length_ns) * self._prepared.residual.worst_share
         expected = state.length_ns * scale
         return Prediction(
             edits=tuple(edit.text for edit in edits),
             before_ns=self._prepared.step_ns,
-            low_ns=max(expected - spread, 0.0),
+            low_ns=expected / math.exp(doubt),
             expected_ns=expected,
-            high_ns=expected + spread,
+            high_ns=expected * math.exp(doubt),
             examples_factor=math.prod(one.examples_factor for one in state.said),
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
             explanations=state.said,
@@ -98,12 +102,17 @@ class Bench:
         length = self._length_of(graphs)
         said = explanation_of(edit, facts[0]) if facts else Explanation()
         uncertainty = edit.uncertainty if said.uncertainty is None else said.uncertainty
-        spread = before.spread_ns + abs(before.length_ns - length) * uncertainty
-        return _State(graphs, length, spread, (*before.said, said))
+        doubt = before.doubt + _log_ratio(before.length_ns, length) * uncertainty
+        return _State(graphs, length, doubt, (*before.said, said))
 
     @staticmethod
     def _length_of(graphs: Sequence[Graph]) -> float:
         return step_length_ns(graphs, [replay(graph) for graph in graphs])
+
+
+def _log_ratio(before_ns: float, after_ns: float) -> float:
+    """Size of the change as a factor, as logarithm; nanoseconds below one are taken for one."""
+    return abs(math.log(max(before_ns, 1.0) / max(after_ns, 1.0)))
 
 
 def _work_ns(graphs: Sequence[Graph]) -> float:

@@ -16,7 +16,8 @@ class NotApplicableError(Exception):
 class Edit(Protocol):
     """A change of the job. Implementations document their model, assumptions and uncertainty.
 
-    ``uncertainty`` is how far the change of step time may be off, relative to itself (0.2 = 20 %).
+    ``uncertainty`` is how far the change of step time may be off, relative to itself (0.2: a step made k
+    times shorter may become k^0.8 to k^1.2 times shorter; for small changes, 20 % more or less).
     """
 
     @property

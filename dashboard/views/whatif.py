@@ -90,11 +90,9 @@ def edit_rows(answer: WhatIf) -> list[dict[str, Any]]:
             "interval": f"{format_ns(edit.step_ns.low)} to {format_ns(edit.step_ns.high)}"
             if edit.step_ns
             else "",
-            "alone": edit.speedup.expected * edit.per_example_factor if edit.speedup else None,
-            "total": edit.cumulative_speedup.expected * edit.per_example_factor
-            if edit.cumulative_speedup
-            else None,
+            "alone": speedups[0] if speedups else None,
+            "total": speedups[1] if speedups else None,
             "why not": name(edit.not_applicable),
         }
-        for edit in answer.edits
+        for edit, speedups in zip(answer.edits, answer.speedups_per_example(), strict=True)
     ]

@@ -140,12 +140,35 @@ def document(**changes: Any) -> str:
             '{"schema_version": 1, "generator": {"name": "traceinsight"}, "verdict": "hm"}',
             "no whole diagnosis",
         ),
+        (document(before={}, after={}), "what traceinsight compare wrote"),
+        (document(points=[]), "what traceinsight scaling wrote"),
+        (document(schema_version="1"), "damaged report"),
+        (document()[:20_000], "damaged report"),
+        (document(run=json.loads(document())["run"] | {"world_size": 10**400}), "number that cannot be"),
+        (document(run=json.loads(document())["run"] | {"batch_per_rank": 2**63}), "number that cannot be"),
         ('{"schema_version": 1, "tables": []}', "no profiler trace"),  # a run manifest
         ('{"schema_version": 1, ' + '"a": [' * 100_000, "no"),
         ('{"schema_version": ', "no"),
         ("", "no"),
     ],
-    ids=["version", "row", "null", "negative", "huge", "hollow", "manifest", "deep", "cut", "empty"],
+    ids=[
+        "version",
+        "row",
+        "null",
+        "negative",
+        "huge",
+        "hollow",
+        "comparison",
+        "scaling",
+        "text version",
+        "cut report",
+        "huge world",
+        "huge batch",
+        "manifest",
+        "deep",
+        "cut",
+        "empty",
+    ],
 )
 def test_a_bad_report_is_unreadable_input(text: str, said: str, tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "report.json"
@@ -155,6 +178,13 @@ def test_a_bad_report_is_unreadable_input(text: str, said: str, tmp_path: Path, 
     assert said in error
     assert "report.json" in error
     assert "Traceback" not in error
+
+
+def test_a_report_is_no_trace_and_is_called_a_report(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "report.json"
+    path.write_text(document(), encoding="utf-8")
+    assert main(["analyze", str(path)]) == 3
+    assert "is a report that traceinsight wrote" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("before", CASES)

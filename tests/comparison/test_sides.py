@@ -120,7 +120,7 @@ def test_a_gate_that_cannot_be_judged_does_not_pass(steps: int) -> None:
     rows = [row for row in job().partition if row.step in STEPS[:steps]]
     found = held(job(), job(run=run(steps=STEPS[:steps]), partition=rows), "regression=50%", "idle=50%")
     assert [gate.outcome for gate in found.gates] == ["not_judged", "not_judged"]
-    assert found.verdict.startswith("The change cannot be judged")
+    assert "cannot be judged" in found.verdict
 
 
 def test_nothing_measured_on_either_side() -> None:
@@ -221,3 +221,28 @@ def test_the_first_of_the_roadmap_is_hinted_when_its_finding_is_gone(
 ) -> None:
     before = job(roadmap=[planned("no-straggler=5", 1.1, 1.2, 1.3)])
     assert [hint.edit for hint in held(before, job(180, findings=findings)).hints] == hints
+
+
+@pytest.mark.parametrize(
+    "speedup", [(0.0, 1.0, 1.0), (1.0, 0.0, 0.0), (2.0, 1.0, 3.0), (-1.0, 1.0, 2.0), (1e-300, 1e-300, 1.0)]
+)
+def test_a_roadmap_with_speedups_that_cannot_be_predicts_nothing(speedup: tuple[float, float, float]) -> None:
+    before = job(roadmap=[planned("fuse", *speedup)])
+    with pytest.raises(UsageError, match="roadmap"):
+        compare(before, job(180), version="1", edits=["fuse"])
+
+
+@pytest.mark.parametrize(("batches", "scaled"), [((1, 1000), True), ((1000, 1), True), ((1, 1001), False)])
+def test_batches_too_far_apart_are_not_brought_to_one(batches: tuple[int, int], scaled: bool) -> None:
+    found = held(job(batch_per_rank=batches[0]), job(batch_per_rank=batches[1]))
+    assert (found.equal_batch is not None) == scaled
+    (said,) = [note.message for note in found.notes if note.code == "batch"]
+    assert ("at BEFORE's batch" in said) == scaled
+
+
+def test_a_change_that_cannot_be_judged_reads_as_a_sentence() -> None:
+    one = replace(job(), run=run(steps=[10]))
+    found = held(one, one)
+    assert found.verdict.startswith(
+        "The change from 200 ms to 200 ms cannot be judged: one step and one step"
+    )

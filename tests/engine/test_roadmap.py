@@ -87,7 +87,7 @@ def test_examples_per_second_follow_the_predicted_step() -> None:
     assert entry.examples_per_s.expected == pytest.approx(4 * 512 / (entry.step_ns.expected / 1e9), rel=1e-6)
 
 
-@pytest.mark.parametrize("batch", [None, "512", -1, 0, 5.5, True, []])
+@pytest.mark.parametrize("batch", [None, "512", -1, 0, 5.5, True, [], 10**400])
 def test_a_batch_that_cannot_be_gives_no_rate(batch: object) -> None:
     trace_set = replace(load(LATE.build()), manifest={"batch_per_rank": batch}, world_size=4)
     (entry,) = planned(trace_set, finding("straggler", ["no-straggler=2"], MS)).roadmap
@@ -120,3 +120,26 @@ def test_a_replay_that_fails_leaves_the_findings_as_they_were() -> None:
     assert found.findings == [late]
     assert [entry.edit for entry in found.roadmap] == [None]
     assert not found.replay.predicted and "failed" in str(found.replay.reason)
+
+
+def test_gains_and_predicted_steps_are_those_of_todays_replayed_step() -> None:
+    found = planned(load(LATE.build()), finding("straggler", ["no-straggler=2"], MS))
+    (one,), (entry,), today_ns = found.findings, found.roadmap, found.replay.step_ns
+    assert today_ns == pytest.approx(step_ns(LATE.build()), rel=0.01)
+    assert today_ns is not None and one.gain is not None
+    assert entry.step_ns is not None and entry.cumulative_speedup is not None
+    assert today_ns - entry.step_ns.expected == pytest.approx(one.gain.step_ns.expected, abs=2)
+    assert today_ns / entry.step_ns.expected == pytest.approx(entry.cumulative_speedup.expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("where", ["prepare", "Bench", "plan"])
+def test_a_replay_that_fails_leaves_the_analysis_alone(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OverflowError("odd trace")
+
+    monkeypatch.setattr(f"traceinsight.engine.roadmap.{where}", fail)
+    found = planned(load(LATE.build()), finding("straggler", ["no-straggler=2"], MS))
+    assert [entry.edit for entry in found.roadmap] == [None]
+    assert [one.gain.kind for one in found.findings if one.gain] == ["ceiling"]
+    assert "OverflowError: odd trace" in (found.replay.reason or "")
+    assert found.replay.step_ns is None

@@ -20,6 +20,7 @@ from traceinsight.diagnosis import Diagnosis
 from traceinsight.diagnosis.scaling import PARTS, Scaling, StepParts
 from traceinsight.engine.scaling import MeasuredRun, measure, scale
 from traceinsight.engine.scaling.measured import apportion
+from traceinsight.report.scaling import build_scaling
 
 STEP = 12_259 * US  # of the default job, see tests.builders
 
@@ -431,3 +432,34 @@ def test_no_size_is_forecast_to_be_more_efficient_than_the_best_that_ran() -> No
         assert one.step_ns.expected >= 4 * MS
         assert one.efficiency.high is not None
         assert one.efficiency.high <= 10 / 4
+
+
+def test_the_first_sentence_says_most_only_of_most() -> None:
+    # Of 3 ms lost 1.2 ms are transfer, 1 ms is idle and 0.8 ms is compute: no part makes up half of it.
+    base = made_run("a", 2, StepParts(**{f"{part}_ns": 2 * MS for part in PARTS}))
+    lost = {"compute": 800 * US, "transfer": 1200 * US, "idle": 1 * MS}
+    even = StepParts(**{f"{part}_ns": 2 * MS + lost.get(part, 0) for part in PARTS})
+    assert (
+        "the largest part of it to transfer (1.20 ms)"
+        in scale([base, made_run("b", 4, even)], version="1").verdict
+    )
+    most = StepParts(**{f"{part}_ns": 2 * MS + (3 * MS if part == "wait" else 0) for part in PARTS})
+    said = scale([base, made_run("b", 4, most)], version="1").verdict
+    assert "most of it to waiting for late peers (3.00 ms)" in said
+
+
+def made_run(name: str, world_size: int, parts: StepParts, **changes: Any) -> MeasuredRun:
+    own = MeasuredRun(
+        name=name, world_size=world_size, nodes=None, batch_per_rank=None, ranks_read=world_size, steps=5,
+        device="GPU", simulated=False, step_ns=parts.total_ns(), parts=parts, settings={}, notes=(),
+    )  # fmt: skip
+    return dataclasses.replace(own, **changes)
+
+
+@pytest.mark.parametrize(
+    ("device", "warned"), [("GPU", ""), ("CPU", " But: 1 warning about these runs (below).")]
+)
+def test_the_second_line_points_to_warnings_below(device: str, warned: str) -> None:
+    parts = StepParts(**{f"{part}_ns": 2 * MS for part in PARTS})
+    found = scale([made_run("a", 2, parts), made_run("b", 4, parts, device=device)], version="1")
+    assert build_scaling(found).basis == f"Rests on 2 runs of 2 to 4 ranks.{warned}"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from tests.builders import (
     DEFAULT_COLLECTIVES,
@@ -18,6 +19,8 @@ from tests.builders import (
 from tests.replay.jobs import load, predicted_ns, prepared, step_ns
 from tests.trace.recordings import call, recording, step
 from traceinsight.base.errors import UsageError
+from traceinsight.diagnosis import Interval, NanosecondRange
+from traceinsight.diagnosis.prediction import PredictedEdit
 from traceinsight.engine.whatif import what_if
 from traceinsight.replay.edits.registry import parse_edit
 from traceinsight.replay.predict import Bench
@@ -284,3 +287,33 @@ def test_a_large_run_is_replayed_on_its_first_steps(monkeypatch: pytest.MonkeyPa
     assert isinstance(part, Prepared)
     assert [one.steps for one in part.graphs] == [graph.steps[:2]]
     assert part.step_ns == pytest.approx(whole.step_ns, rel=0.01)  # the job's steps are alike
+
+
+def test_sizes_that_cannot_be_give_no_prediction() -> None:
+    # 2^53 rows of 2^20 values are 38 exabytes: their replicas' sync would take years.
+    nodes = [{"ranks": [0, 1]}, {"ranks": [2, 3]}]
+    hardware = {"network": "ib_hdr"}
+    tables = [{"name": "t", "rows": 2**53, "dim": 2**20}]
+    manifest = {"nodes": nodes, "hardware": hardware, "tables": tables}
+    answer = what_if(replace(load(DEFAULT.build()), manifest=manifest), ["2d=2", "narrow=2"])
+    assert [row.step_ns is None for row in answer.edits] == [True, False]
+    assert "would last for months" in (answer.edits[0].not_applicable or "")
+
+
+def test_speedups_per_example_carry_the_growth_of_all_edits() -> None:
+    # Twice the examples in the same step, then half the step: 2 times, then 2 times more of each example.
+    def edit(name: str, speedup: float, cumulative: float, grown: float) -> PredictedEdit:
+        alone, in_all = (Interval(low=one, expected=one, high=one) for one in (speedup, cumulative))
+        step_ns = NanosecondRange(low=1, expected=1, high=1)
+        return PredictedEdit(
+            edit=name, step_ns=step_ns, speedup=alone, cumulative_speedup=in_all, per_example_factor=grown,
+            not_applicable=None,
+        )  # fmt: skip
+
+    answer = what_if(load(DEFAULT.build()), ["batch=2", "no-straggler=9", "narrow=2"])
+    batch, none, narrow = answer.speedups_per_example()
+    assert none is None and batch is not None and narrow is not None
+    assert batch[0] == batch[1]
+    assert narrow[1] == pytest.approx(batch[1] * narrow[0])  # speedups multiply to the one in all
+    made = structs.replace(answer, edits=[edit("batch=2", 1.0, 1.0, 2.0), edit("narrow=2", 2.0, 2.0, 1.0)])
+    assert made.speedups_per_example() == [(2.0, 2.0), (2.0, 4.0)]

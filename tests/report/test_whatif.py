@@ -1,9 +1,11 @@
 """The terminal answer of ``whatif``: what each edit is said to do."""
 
 import pytest
+from msgspec import structs
 
 from traceinsight.diagnosis import Interval, NanosecondRange, Run
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+from traceinsight.report.options import ReportOptions
 from traceinsight.report.whatif import render_what_if
 
 RUN = Run(
@@ -21,9 +23,10 @@ def edit(speedup: float, *, factor: float = 1.0, detail: str | None = None) -> P
     return PredictedEdit("2d=8", steps, same, same, factor, None, detail)
 
 
-def shown(*edits: PredictedEdit) -> str:
-    text = render_what_if(WhatIf(run=RUN, replay=REPLAY, step_ns=10_000_000, edits=list(edits)))
-    assert max(map(len, text.splitlines())) <= 80
+def shown(*edits: PredictedEdit, width: int = 80) -> str:
+    answer = WhatIf(run=RUN, replay=REPLAY, step_ns=10_000_000, edits=list(edits))
+    text = render_what_if(answer, ReportOptions(width=width))
+    assert max(map(len, text.splitlines())) <= width
     return text
 
 
@@ -40,4 +43,26 @@ def test_with_more_examples_per_step_the_time_per_example_counts(factor: float, 
 
 def test_what_an_edit_assumed_is_told() -> None:
     long = "8 ranks per node assumed; replica sync not included: table sizes are not known (run.json)"
-    assert "8 ranks per node assumed; replica sync not included" in shown(edit(1.2, detail=long))
+    text = " ".join(shown(edit(1.2, detail=long)).split())
+    assert f"2d=8: {long}." in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 300])
+def test_it_fits_the_screen_whatever_an_edit_is_called(width: int) -> None:
+    many = "no-straggler=" + "+".join(map(str, range(2000)))
+    named = structs.replace(edit(1.2), edit=many)
+    text = shown(
+        named, structs.replace(named, step_ns=None, speedup=None, not_applicable="x" * 500), width=width
+    )
+    assert "does not apply" in text
+    assert "8.33 ms" in text  # 10 ms / 1.2: numbers are never cut
+
+
+def test_the_first_sentence_is_the_answer() -> None:
+    # 10 ms today; 1.25 times as fast is 8 ms. With twice the examples each is 2.5 times as fast.
+    assert shown(edit(1.25)).startswith(
+        "A step takes 10.0 ms today; with the edit 8.00 ms is predicted (8.00"
+    )
+    assert "2.50x as fast per example." in " ".join(shown(edit(1.25, factor=2.0)).split())
+    unpredicted = structs.replace(edit(1.0), step_ns=None, speedup=None, not_applicable="why")
+    assert shown(unpredicted).startswith("A step takes 10.0 ms today; no edit applies to this run.")

@@ -61,7 +61,7 @@ class Target:
         all_ranks: bool = False,
     ) -> None:
         """Render for the place (``render(format name, options)``), write; a file is noted on stderr."""
-        options = _options(self.output is None, no_color=no_color, all_ranks=all_ranks)
+        options = report_options(self.output is None, no_color=no_color, all_ranks=all_ranks)
         text = render(self.format_name, options)
         if self.output is None:
             write_stdout(text)
@@ -108,7 +108,8 @@ def _format(given: FormatName | None, output: Path | None) -> str:
     return inferred.name
 
 
-def _options(to_screen: bool, *, no_color: bool, all_ranks: bool) -> ReportOptions:
+def report_options(to_screen: bool, *, no_color: bool, all_ranks: bool) -> ReportOptions:
+    """How wide and how coloured: as the screen is; a file has a fixed width."""
     from traceinsight.report import ReportOptions  # noqa: PLC0415 - not needed for --help
 
     if not to_screen:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceinsight.cli.options import Quiet, RankRegex, RunNumber, Traces, Workers
 from traceinsight.cli.progress import reading_progress
+from traceinsight.cli.result import report_options
 from traceinsight.cli.stdout import require_stdout, write_stdout
+
+if TYPE_CHECKING:
+    from traceinsight.report import ReportOptions
 
 
 def whatif(
@@ -41,7 +46,7 @@ def whatif(
     from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
 
     if not edits:
-        write_stdout("".join(f"{line}\n" for line in api.edit_help()))
+        write_stdout("".join(f"{line}\n" for line in _fitted(api.edit_help())))
         return
     require_stdout()
     with reading_progress(quiet=quiet) as progress:
@@ -50,4 +55,19 @@ def whatif(
     from traceinsight.report.json_document import to_json  # noqa: PLC0415 - likewise
     from traceinsight.report.whatif import render_what_if  # noqa: PLC0415 - likewise
 
-    write_stdout(to_json(answer) if as_json else render_what_if(answer))
+    write_stdout(to_json(answer) if as_json else render_what_if(answer, _screen()))
+
+
+def _screen() -> ReportOptions:
+    return report_options(to_screen=True, no_color=True, all_ranks=False)
+
+
+def _fitted(lines: list[str]) -> list[str]:
+    """Within the screen, under each other where what an edit does takes several lines."""
+    return [
+        part for line in lines for part in wrap(line, _screen().width, subsequent_indent=" " * _NAME_WIDTH)
+    ]
+
+
+_NAME_WIDTH = 28
+"""Where ``api.edit_help`` begins to say what an edit does."""

@@ -12,12 +12,15 @@ class Replay(Struct, frozen=True):
 
     ``residual_share``: distance between the step replayed from causes alone and the measured one, as share
     of the step; median over steps, and that of the worst step. None where no graph could be built.
+    ``step_ns`` is today's step as the replay measures it, from the end of one step's work to that of the
+    next one's: what predicted steps are to be held against. None where nothing was predicted.
     """
 
     residual_share: float | None  # replayed against measured step, median over steps; null when no graph
     worst_step: float | None  # the same for the worst step
     predicted: bool  # whether gains were replayed
     reason: str | None  # why nothing was predicted
+    step_ns: int | None = None  # today's step, from step end to step end; null in older documents
 
 
 class PredictedEdit(Struct, frozen=True):
@@ -39,10 +42,26 @@ class PredictedEdit(Struct, frozen=True):
 
 
 class WhatIf(Struct, frozen=True):
-    """Edits applied one after another to one run; ``step_ns`` is today's measured step window."""
+    """Edits applied one after another to one run; ``step_ns`` is today's step, from step end to step end."""
 
     run: Run
     replay: Replay
     step_ns: int | None
     edits: list[PredictedEdit]
     schema_version: int = 1
+
+    def speedups_per_example(self) -> list[tuple[float, float] | None]:
+        """(against the edits before it, against today) of each edit; None where it does not apply.
+
+        Examples per step may grow with any edit, so the second carries the growth of all edits so far.
+        """
+        found: list[tuple[float, float] | None] = []
+        grown = 1.0
+        for edit in self.edits:
+            if edit.speedup is None or edit.cumulative_speedup is None:
+                found.append(None)
+                continue
+            grown *= edit.per_example_factor
+            alone = edit.speedup.expected * edit.per_example_factor
+            found.append((alone, edit.cumulative_speedup.expected * grown))
+        return found

@@ -35,13 +35,13 @@ def run_facts(trace_set: TraceSet, other_runs: Sequence[OtherRun]) -> Run:
         files=[trace.recording.file for trace in trace_set.ranks],
         quantized_comms=sorted({name for trace in trace_set.ranks for name in _codecs(trace.recording)}),
         simulated=manifest.get("simulated") is True,
-        batch_per_rank=_count(manifest, "batch_per_rank"),
-        sharding_group_size=_count(manifest, "parallelism", "group_size")
-        or _count(manifest, "config", "replicas", "group_size"),
+        batch_per_rank=count_in(manifest, "batch_per_rank"),
+        sharding_group_size=count_in(manifest, "parallelism", "group_size")
+        or count_in(manifest, "config", "replicas", "group_size"),
     )
 
 
-def _count(manifest: Mapping[str, object], *path: str) -> int | None:
+def count_in(manifest: Mapping[str, object], *path: str) -> int | None:
     """A positive whole number in the manifest, which anybody may have written; None for anything else."""
     value: object = manifest
     for key in path:

@@ -13,6 +13,7 @@ from traceinsight.advice.roadmap import Change, alone, effort_of, plan
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry
 from traceinsight.diagnosis.prediction import Replay
+from traceinsight.engine.facts import count_in
 from traceinsight.engine.whatif import replay_facts, speedup, step_range
 from traceinsight.replay.predict import Bench
 from traceinsight.replay.prepared import Prepared, Unpredictable, prepare
@@ -48,7 +49,7 @@ def plan_changes(
         said = f"the replay failed ({type(error).__name__}: {error}); please report this"
         prepared = Unpredictable(said, None)
     unpredicted = [RoadmapEntry(rule=finding.rule) for finding in findings if _asks(finding, findings)]
-    return Planned(list(findings), unpredicted, replay_facts(prepared.residual, prepared.reason))
+    return Planned(list(findings), unpredicted, replay_facts(prepared))
 
 
 def _replayed(prepared: Prepared, measurements: Measurements, findings: Sequence[Finding]) -> Planned:
@@ -59,7 +60,7 @@ def _replayed(prepared: Prepared, measurements: Measurements, findings: Sequence
     entries = [_entry(change, prepared.trace_set, measurements) for change in changes]
     gains_ns = [change.before.per_example_ns - change.after.per_example_ns for change in changes]
     roadmap = _with_unpredicted(entries, gains_ns, replayed)
-    return Planned(_in_order(replayed, roadmap), roadmap, replay_facts(prepared.residual, None))
+    return Planned(_in_order(replayed, roadmap), roadmap, replay_facts(prepared))
 
 
 def _with_gain(finding: Finding, change: Change | None) -> Finding:
@@ -101,8 +102,8 @@ def _per_example(times: Interval, examples: float) -> Interval:
 
 
 def _examples_per_s(change: Change, trace_set: TraceSet) -> Interval | None:
-    batch = (trace_set.manifest or {}).get("batch_per_rank")
-    if type(batch) is not int or batch <= 0 or trace_set.world_size is None:  # True is no batch
+    batch = count_in(trace_set.manifest or {}, "batch_per_rank")
+    if batch is None or trace_set.world_size is None:
         return None
     examples = batch * trace_set.world_size * change.after.examples_factor
     return Interval(

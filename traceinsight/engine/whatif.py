@@ -10,7 +10,7 @@ from traceinsight.engine.facts import run_facts
 from traceinsight.replay.edits.edit import Edit, NotApplicableError
 from traceinsight.replay.edits.registry import parse_edit
 from traceinsight.replay.predict import Bench, Prediction
-from traceinsight.replay.prepared import Prepared, Residual, Unpredictable, prepare
+from traceinsight.replay.prepared import Prepared, Unpredictable, prepare
 from traceinsight.trace.activity import activities
 from traceinsight.trace.trace_set import TraceSet
 
@@ -26,12 +26,10 @@ def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[Othe
     prepared = prepare(trace_set, activities(trace_set))
     run = run_facts(trace_set, other_runs)
     if isinstance(prepared, Unpredictable):
-        return WhatIf(
-            run=run, replay=replay_facts(prepared.residual, prepared.reason), step_ns=None, edits=[]
-        )
+        return WhatIf(run=run, replay=replay_facts(prepared), step_ns=None, edits=[])
     return WhatIf(
         run=run,
-        replay=replay_facts(prepared.residual, None),
+        replay=replay_facts(prepared),
         step_ns=round(prepared.step_ns),
         edits=_apply_in_turn(prepared, parsed),
     )
@@ -95,11 +93,12 @@ def speedup(now_ns: float, after: Prediction) -> Interval:
     )
 
 
-def replay_facts(residual: Residual | None, reason: str | None) -> Replay:
+def replay_facts(found: Prepared | Unpredictable) -> Replay:
     """The replay's part of a document."""
     return Replay(
-        residual_share=residual.share if residual else None,
-        worst_step=residual.worst_share if residual else None,
-        predicted=reason is None,
-        reason=reason,
+        residual_share=found.residual.share if found.residual else None,
+        worst_step=found.residual.worst_share if found.residual else None,
+        predicted=isinstance(found, Prepared),
+        reason=None if isinstance(found, Prepared) else found.reason,
+        step_ns=round(found.step_ns) if isinstance(found, Prepared) else None,
     )

@@ -15,6 +15,7 @@ from traceinsight.base.notes import DataNote, Severity
 from traceinsight.reading.archives import Archives, fault_of, is_zip, packed_with
 from traceinsight.reading.bytestream import TextStream
 from traceinsight.reading.columns import Collector
+from traceinsight.reading.diagnosis_file import OUR_REPORT
 from traceinsight.reading.events import EventReader
 from traceinsight.reading.header import Header, parse_header
 from traceinsight.reading.limits import LIMITS, Limits
@@ -120,9 +121,8 @@ def _without_events(source: Source, reader: EventReader, stream: TextStream) -> 
         packed = _packed(source, stream)
         if packed is not None:
             return packed
-        return _failed(
-            source, "not-a-trace", "is no profiler trace (no trace events in it); skipped.", "info"
-        )
+        what = "a report that traceinsight wrote" if OUR_REPORT.search(stream.head) else "no profiler trace"
+        return _failed(source, "not-a-trace", f"is {what} (no trace events in it); skipped.", "info")
     where = (
         f" first problem at byte {reader.first_problem} of its text;"
         if reader.first_problem is not None

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 VALUE_BYTES = 4
 """FP32 tables, as TorchRec's default is."""
 
+MOST = 2**53
+"""Of rows, bytes, ids or ranks; what is larger is none, and its products would fit no float."""
+
 _ON_ALL_RANKS = ("row_wise", "table_row_wise", "grid_shard", "data_parallel")
 
 
@@ -61,7 +64,7 @@ def shards_of(manifest: Mapping[str, object]) -> list[DescribedShard]:
             shard = _mapping(entry)
             rank = shard.get("rank")
             rows, columns = _length(shard.get("rows")), _length(shard.get("columns"))
-            if not isinstance(rank, int) or isinstance(rank, bool) or rank < 0 or not rows or not columns:
+            if type(rank) is not int or not 0 <= rank <= MOST or not rows or not columns:
                 return []
             found.append(DescribedShard(str(name), rank, rows, columns, movable))
     return found
@@ -131,7 +134,7 @@ def _mapping(value: object) -> Mapping[object, object]:
 
 
 def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+    return value if type(value) is int and 0 < value <= MOST else None  # True is no count
 
 
 def _positive(value: object) -> float | None:
@@ -141,7 +144,7 @@ def _positive(value: object) -> float | None:
 def _at_least_zero(value: object) -> float | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return float(value) if 0 <= value < float("inf") else None
+    return float(value) if 0 <= value <= MOST else None
 
 
 def _length(span: object) -> int | None:
@@ -149,5 +152,5 @@ def _length(span: object) -> int | None:
     if not isinstance(span, list | tuple) or len(span) != 2:
         return None
     low, high = span
-    whole = isinstance(low, int) and isinstance(high, int) and 0 <= low < high
+    whole = type(low) is int and type(high) is int and 0 <= low < high <= MOST
     return high - low if whole else None

@@ -6,11 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from traceinsight.replay.edits.edit import Edit, Explanation, explanation_of
+from traceinsight.replay.edits.edit import Edit, Explanation, NotApplicableError, explanation_of
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
 from traceinsight.replay.solve import replay, step_length_ns
+
+LONGEST_STEP_NS = 2**53
+"""104 days. A prediction beyond it comes from a size that cannot be, such as a mistyped table in run.json."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,13 @@ class Bench:
         """The step time with all these edits, in this order.
 
         Raises:
-            NotApplicableError: If one of them means nothing for this run.
+            NotApplicableError: If one of them means nothing for this run, or leads to a step that cannot be.
 
         """
         state = self._with(tuple(edits))
         today_ns = self._today.length_ns
+        if not 0 <= state.length_ns <= max(LONGEST_STEP_NS, today_ns):  # not a number is no length either
+            raise NotApplicableError("by the sizes that were recorded, a step would last for months")
         scale = self._prepared.step_ns / today_ns if today_ns else 1.0
         doubt = state.doubt + _log_ratio(today_ns, state.length_ns) * self._prepared.residual.worst_share
         expected = state.length_ns * scale

@@ -50,10 +50,19 @@ def build_scaling(result: Scaling) -> Document:
     generator = result.generator
     return Document(
         verdict=result.verdict,
-        basis=f"Rests on {len(result.points)} {origin} of {base.world_size:,} to {last.world_size:,} ranks.",
+        basis=f"Rests on {len(result.points)} {origin} of {base.world_size:,} to {last.world_size:,} ranks."
+        + _but(result),
         sections=tuple(section for section in sections if section is not None),
         footer=f"{generator.name} {generator.version} · every number's formula: docs/metrics.md",
     )
+
+
+def _but(result: Scaling) -> str:
+    """A pointer to what stands far below and may change how the first sentence is to be read."""
+    graver = sum(note.severity == "warning" for note in result.notes) + len(result.left_out)
+    if not graver:
+        return ""
+    return f" But: {graver} warning{'s' if graver > 1 else ''} about these runs (below)."
 
 
 def _throughput(result: Scaling) -> Section:

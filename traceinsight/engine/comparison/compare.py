@@ -16,7 +16,7 @@ from traceinsight.engine.comparison.changes import (
     part_changes,
 )
 from traceinsight.engine.comparison.gates import Limit, Metric, judge
-from traceinsight.engine.comparison.notes import edit_hints, notes_on
+from traceinsight.engine.comparison.notes import batches_compare, edit_hints, notes_on
 from traceinsight.engine.comparison.predictions import hold_predictions, recorded_predictions
 from traceinsight.engine.comparison.presence import finding_changes, straggler_changes
 from traceinsight.engine.comparison.samples import PARTS, Side, exposed_comm, sides
@@ -88,9 +88,9 @@ def _predictions(
 
 
 def _batch_factor(before: Diagnosis, after: Diagnosis) -> float:
-    """What AFTER's step is multiplied with to be a step of BEFORE's batch; 1 where a batch is not known."""
-    sizes = before.run.batch_per_rank, after.run.batch_per_rank
-    return sizes[0] / sizes[1] if sizes[0] and sizes[1] else 1.0
+    """What AFTER's step is multiplied with to be a step of BEFORE's batch; 1 where that cannot be told."""
+    one, other = before.run.batch_per_rank, after.run.batch_per_rank
+    return one / other if one and other and batches_compare(one, other) else 1.0
 
 
 def _gated(

@@ -14,6 +14,10 @@ _PARTS_SHOWN = 8
 _LEAST_STEPS = 4  # per side: the fewest that give an interval of 95 %
 
 
+MOST_BATCH_RATIO = 1000
+"""Beyond it a step is not made of time per example any more, and one of the numbers is likely a mistake."""
+
+
 def notes_on(before: Diagnosis, after: Diagnosis, *, on_host: bool) -> list[ComparisonNote]:
     """Most serious first."""
     pairs = [*_identity(before, after), *_setting(before.run, after.run), *_ranks(before.run, after.run)]
@@ -58,7 +62,14 @@ def _batch(before: int | None, after: int | None) -> str:
         which = "BEFORE" if before is None else "AFTER"
         return f"The batch of {which} is not recorded: whether examples per step are equal cannot be told."
     sizes = f"{before:,} and {after:,} examples per rank"
+    if not batches_compare(before, after):
+        return f"The batches differ: {sizes}. That far apart, steps are compared as they are."
     return f"The batches differ: {sizes}. The verdict compares steps at BEFORE's batch."
+
+
+def batches_compare(before: int, after: int) -> bool:
+    """Whether the steps of such batches can be brought to one batch."""
+    return max(before, after) <= MOST_BATCH_RATIO * min(before, after)
 
 
 def _ranks(before: Run, after: Run) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from traceinsight.diagnosis.comparison import HeldPrediction
 from traceinsight.diagnosis.prediction import PredictedEdit, WhatIf
 from traceinsight.replay.edits.network import LargerBatch
 from traceinsight.replay.edits.registry import parse_edit
+from traceinsight.replay.predict import LONGEST_STEP_NS
 
 
 def hold_predictions(
@@ -45,11 +46,12 @@ def recorded_predictions(
         edit = parse_edit(entry.edit or "")
         growth *= edit.factor if isinstance(edit, LargerBatch) else 1.0
         speedup = entry.cumulative_speedup
-        if speedup is None or speedup.low <= 0:
+        if speedup is None or not 0 < speedup.low <= speedup.expected <= speedup.high:
             return None
-        low, expected, high = (
-            round(before_ns * growth / one) for one in (speedup.high, speedup.expected, speedup.low)
-        )
+        times_ns = [before_ns * growth / one for one in (speedup.high, speedup.expected, speedup.low)]
+        if max(times_ns) > LONGEST_STEP_NS:
+            return None
+        low, expected, high = map(round, times_ns)
         rows.append(_row(edit.text, NanosecondRange(low=low, expected=expected, high=high), None))
     if rows and after_ns:
         rows[-1] = _held(rows[-1], after_ns)

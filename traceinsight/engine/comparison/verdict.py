@@ -24,7 +24,12 @@ PART_WORDS = {
 def verdict_of(step: Change, parts: Sequence[PartChange], *, equal_batch: bool) -> str:
     """How much shorter or longer a step is and where, or that it cannot be told from noise, or not judged."""
     if not step.judged:
-        return f"The change cannot be judged: {step.reason}{_times(step)}."
+        times = (
+            ""
+            if step.change_ns is None
+            else f" from {format_ns(step.before_ns)} to {format_ns(step.after_ns)}"
+        )
+        return f"The change{times} cannot be judged: {step.reason}."
     if not step.significant:
         return f"No change beyond the noise of {format_share(noise_share(step))}{_times(step)}."
     low, high = sorted(abs(bound) for bound in (step.low_share, step.high_share) if bound is not None)

@@ -23,6 +23,9 @@ PART_WORDS = {
     "idle": "idle time",
 }
 
+MOST_SHARE = 0.5
+"""A part that makes up at least this share of the loss is called most of it."""
+
 
 def scale(runs: Sequence[MeasuredRun], *, version: str) -> Scaling:
     """Compare runs of one job at several sizes. ``version`` names the program in the document.
@@ -163,4 +166,6 @@ def _verdict(base: ScalingPoint, last: ScalingPoint) -> str:
     if last.lost is None:
         return f"{lost}; to what was not recorded."
     part = max(PARTS, key=last.lost.part_ns)
-    return f"{lost}, most of it to {PART_WORDS[part]} ({format_ns(last.lost.part_ns(part))})."
+    part_ns = last.lost.part_ns(part)
+    how_much = "most of it" if part_ns >= MOST_SHARE * last.lost_ns else "the largest part of it"
+    return f"{lost}, {how_much} to {PART_WORDS[part]} ({format_ns(part_ns)})."

@@ -19,8 +19,16 @@ from traceinsight.replay.edits.sharding_groups import ShardingGroups
 _PHASES = ("sparse_data_dist", "forward", "backward")
 
 
+def _number(text: str) -> float:
+    """Not a number where the text is none, so that every limit refuses it in its own words."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
 def _factor(text: str) -> float:
-    value = float(text)
+    value = _number(text)
     if not 1 < value <= 64:
         raise ValueError("a number above 1, at most 64")
     return value
@@ -36,13 +44,17 @@ def _choice(*allowed: str) -> Callable[[str], str]:
 
 
 def _network(text: str) -> str:
-    if text not in NETWORKS and not 0 < float(text) < math.inf:
-        raise ValueError("GB/s per node above 0, or one of " + ", ".join(NETWORKS))
+    low, high = NODE_GBPS
+    if text not in NETWORKS and not low <= _number(text) <= high:
+        raise ValueError(f"GB/s per node from {low:g} to {high:,}, or one of " + ", ".join(NETWORKS))
     return text
 
 
 def _ranks(text: str) -> tuple[int, ...]:
-    return tuple(sorted({int(part) for part in text.split("+")}))
+    parts = text.split("+")
+    if not all(_is_count(part) for part in parts):
+        raise ValueError(f"a rank from 0 to {MAX_COUNT}, or several joined by +, such as 2+6+7")
+    return tuple(sorted({int(part) for part in parts}))
 
 
 def _groups(text: str) -> ShardingGroups:
@@ -54,19 +66,27 @@ def _groups(text: str) -> ShardingGroups:
 
 
 def _count(field: str, text: str, least: int) -> int:
-    if not text.isdecimal() or not least <= int(text) <= MAX_COUNT:
+    if not _is_count(text) or int(text) < least:
         raise ValueError(f"<group size>[,sync=<n>] with {field} from {least} to {MAX_COUNT}, not {text!r}")
     return int(text)
 
 
 def _whole(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= MAX_COUNT:
+    if not _is_count(text) or int(text) < 1:
         raise ValueError(f"a number of nodes from 1 to {MAX_COUNT}")
     return int(text)
 
 
+def _is_count(text: str) -> bool:
+    """Its length first: turning thousands of digits into a number is refused by Python itself."""
+    return text.isdecimal() and len(text) <= len(str(MAX_COUNT)) and int(text) <= MAX_COUNT
+
+
 MAX_COUNT = 100_000
 """More ranks, or steps between two syncs, than any job has."""
+
+NODE_GBPS = (0.001, 1_000_000)
+"""From a bad modem line to far beyond any adapter; outside of it the value has the wrong unit."""
 
 
 # name -> (example value or "" for none, how to make the edit from the value)

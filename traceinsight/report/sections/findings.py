@@ -38,9 +38,10 @@ def section(diagnosis: Diagnosis) -> Section:
     if not findings:
         return Section("What to change next", (Paragraph(_nothing(diagnosis), "good"),))
     step_ns = typical_step_ns(diagnosis)
+    replayed_ns = diagnosis.replay.step_ns if diagnosis.replay is not None else None
     blocks: list[Block] = list(roadmap.blocks(diagnosis, findings))
     for number, finding in enumerate(findings, start=1):
-        blocks += _finding(number, finding, step_ns, len(diagnosis.run.ranks))
+        blocks += _finding(number, finding, step_ns, replayed_ns, len(diagnosis.run.ranks))
     if sum(finding.gain is not None for finding in findings) > 1:
         blocks.append(
             Paragraph(
@@ -70,7 +71,9 @@ def _nothing(diagnosis: Diagnosis) -> str:
     return "Nothing: no rule found a bottleneck in these steps."
 
 
-def _finding(number: int, finding: Finding, step_ns: float | None, captured: int) -> list[Block]:
+def _finding(
+    number: int, finding: Finding, step_ns: float | None, replayed_ns: float | None, captured: int
+) -> list[Block]:
     ranks = "all ranks" if len(finding.ranks) == captured > 1 else _ranks(finding.ranks)
     about = f"{finding.severity} · {finding.confidence} confidence · {ranks} · rule {finding.rule}"
     because = tuple(("Because" if i == 0 else "", evidence_line(e)) for i, e in enumerate(finding.evidence))
@@ -80,7 +83,7 @@ def _finding(number: int, finding: Finding, step_ns: float | None, captured: int
         Facts(
             (
                 ("Do", finding.action),
-                ("Gain", gain_line(finding.gain, step_ns)),
+                ("Gain", gain_line(finding.gain, step_ns, replayed_ns)),
                 ("Risk", finding.quality_risk),
                 *because,
             ),
@@ -95,10 +98,15 @@ def _ranks(ranks: list[int]) -> str:
     return f"{'rank' if len(ranks) == 1 else 'ranks'} {format_ranks(ranks, max_parts=_RANKS_SHOWN)}"
 
 
-def gain_line(gain: Gain | None, step_ns: float | None) -> str:
-    """The gain per step with its denominator; a ceiling is never worded as a promise."""
+def gain_line(gain: Gain | None, step_ns: float | None, replayed_ns: float | None = None) -> str:
+    """The gain per step with its denominator; a ceiling is never worded as a promise.
+
+    ``step_ns``: the median window, of which a ceiling is a part; ``replayed_ns``: the step from end to end,
+    of which a replayed gain is one.
+    """
     if gain is None:
         return "not predicted"
+    step_ns = (replayed_ns or step_ns) if gain.kind == "replayed" else step_ns
     size = format_ns(gain.step_ns.expected)
     if step_ns:
         size += f" of the {format_ns(step_ns)} step ({format_share(gain.step_ns.expected / step_ns)} of it)"

@@ -19,16 +19,18 @@ def blocks(diagnosis: Diagnosis, findings: Sequence[Finding]) -> tuple[Block, ..
     predicted = [entry for entry in diagnosis.roadmap if entry.edit is not None]
     replay = diagnosis.replay
     if predicted:
-        return (_table(predicted, [finding.rule for finding in findings]),)
+        today_ns = replay.step_ns if replay is not None else None
+        return (_table(predicted, [finding.rule for finding in findings], today_ns),)
     if replay is None or replay.predicted:
         return ()
     return (Paragraph(f"No gain is predicted, only ceilings are given: {replay.reason}.", "muted"),)
 
 
-def _table(entries: list[RoadmapEntry], rules: list[str]) -> Table:
+def _table(entries: list[RoadmapEntry], rules: list[str], today_ns: int | None) -> Table:
     rated = any(entry.examples_per_s is not None for entry in entries)
     return Table(
-        caption="Predicted step time, change after change",
+        caption="Predicted step time, change after change"
+        + (f"; today {format_ns(today_ns)}, from one step's end to the next" if today_ns else ""),
         columns=(
             Column("change", name=True),
             *(Column(name) for name in ("step", "from", "to", "speedup", "in all")),

@@ -18,6 +18,7 @@ from traceinsight.replay.edits.registry import EDITS, edit_lines, parse_edit
 from traceinsight.replay.edits.sharding_groups import ShardingGroups, owned_bytes
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
+from traceinsight.replay.links import Links
 from traceinsight.replay.solve import replay, step_length_ns
 from traceinsight.trace.trace_set import TraceSet
 
@@ -302,6 +303,13 @@ def test_network_changes_latency_by_the_table_when_both_networks_are_in_it(run: 
     """Two peers on the other node, 5 us each before and 4 us then; 2 MB over half of 400 GB/s at 85 %."""
     graph = edited((with_nodes(run[0], {"network": "ib_hdr"}), run[1]), "network=ib_ndr")
     assert transfers(run, graph, "all_to_all", "forward") == {round(KJT_NS - 2 * US + 2_000_000 / 170)}
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 24])
+def test_ranks_that_need_not_exist_fill_nodes_like_those_that_do(count: int) -> None:
+    links = Links(8, True, None, None, 0.0, 0.0, 0.0)
+    assert links.nodes_of(range(count)) == links.nodes_of(list(range(count)))
+    assert sum(links.nodes_of(range(count))) == count
 
 
 # 2D ------------------------------------------------------------------------------------------------------

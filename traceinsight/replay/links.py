@@ -36,6 +36,9 @@ class Links:
 
     def nodes_of(self, ranks: Iterable[int]) -> list[int]:
         """How many of the ranks each node holds, nodes without any left out."""
+        if isinstance(ranks, range) and ranks.start == 0 and ranks.step == 1:  # jobs that need not exist yet
+            full, rest = divmod(len(ranks), self.per_node)
+            return [self.per_node] * full + [rest] * (rest > 0)
         counts: dict[int, int] = {}
         for rank in ranks:
             counts[rank // self.per_node] = counts.get(rank // self.per_node, 0) + 1

@@ -60,7 +60,11 @@ def _edits(answer: WhatIf) -> Section:
         columns=(Column("edit", name=True), *map(Column, ("step", "interval", "alone", "in all"))),
         rows=tuple(_row(edit, factors) for edit, factors in zip(answer.edits, speedups, strict=True)),
         legend="alone: speedup against the line above; in all: against today."
-        + (" Where a step has more examples (batch), speedups are per example." if _grows(answer) else ""),
+        + (
+            " Where a step has more examples (batch, nodes), speedups are per example."
+            if _grows(answer)
+            else ""
+        ),
         wide_key=True,
     )
     said: list[Block] = [Paragraph(text) for edit in answer.edits for text in _said_of(edit)]

@@ -10,11 +10,13 @@ from traceinsight import __version__
 from traceinsight.base.errors import UsageError
 from traceinsight.diagnosis import Diagnosis, OtherRun
 from traceinsight.diagnosis.comparison import Comparison
+from traceinsight.diagnosis.placement import Placement
 from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.diagnosis.scaling import Scaling
 from traceinsight.engine import diagnose as diagnose_trace_set
 from traceinsight.engine.comparison import compare as compare_diagnoses
 from traceinsight.engine.comparison import parse_limit
+from traceinsight.engine.placement import propose_placement
 from traceinsight.engine.scaling import MeasuredRun, measure, require_several, scale
 from traceinsight.engine.timeline import CATEGORIES, PathRow, Pieces, Row, Timeline, View, timeline_of, view
 from traceinsight.engine.whatif import what_if
@@ -26,8 +28,8 @@ from traceinsight.trace.trace_set import TraceSet
 
 __all__ = [
     "CATEGORIES", "Loaded", "PathRow", "Pieces", "Row", "Timeline", "View",
-    "analyze", "check_comparison", "compare", "diagnose", "edit_help", "load", "load_run", "timeline", "view",
-    "whatif",
+    "analyze", "check_comparison", "compare", "diagnose", "edit_help", "load", "load_run", "placement",
+    "timeline", "view", "whatif",
 ]  # fmt: skip
 
 Paths = str | Path | Sequence[str | Path]
@@ -88,6 +90,11 @@ def whatif(loaded: Loaded, edits: Sequence[str]) -> WhatIf:
 
     """
     return what_if(loaded.trace_set, edits, loaded.other_runs)
+
+
+def placement(loaded: Loaded) -> Placement:
+    """Place the shards of a loaded run anew, by what each costs; without costs ``reason`` says why not."""
+    return propose_placement(loaded.trace_set)
 
 
 def compare(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..context import Context
-from . import communication, compare, overview, quality, ranks, scaling, timeline, whatif, work
+from . import communication, compare, overview, quality, ranks, scaling, shards, timeline, whatif, work
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +22,14 @@ VIEWS = {
     view.key: view
     for view in (
         View("overview", "Overview", overview.draw),
-        View("ranks", "Ranks and steps", ranks.draw),
+        View("ranks", "Ranks", ranks.draw),
+        View("shards", "Shards", shards.draw),
         View("communication", "Communication", communication.draw),
         View("timeline", "Timeline", timeline.draw),
-        View("work", "Kernels and phases", work.draw),
+        View("work", "Kernels", work.draw),
         View("whatif", "What-if", whatif.draw),
         View("compare", "Compare", compare.draw),
         View("scaling", "Scaling", scaling.draw),
-        View("quality", "Data quality", quality.draw),
+        View("quality", "Data", quality.draw),
     )
 }

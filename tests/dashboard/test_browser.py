@@ -122,11 +122,25 @@ def test_a_page_shows_no_error_and_fits(key: str, visit: Any) -> None:
 
 def test_the_menu_leads_from_page_to_page(visit: Any) -> None:
     page = visit("page=overview")
-    for title, heading in (("Communication", "Share of forward"), ("Ranks and steps", "How long steps take")):
-        page.get_by_role("radio", name=title).or_(page.get_by_role("button", name=title)).first.click()
+    for title, heading in (("Communication", "Share of forward"), ("Ranks", "How long steps take")):
+        page.get_by_role("radio", name=title, exact=True).or_(
+            page.get_by_role("button", name=title, exact=True)
+        ).first.click()
         page.get_by_role("heading", name=heading).wait_for(timeout=60_000)
     assert "page=ranks" in page.url
     assert page.problems == []
+
+
+def test_the_menu_is_one_line_on_a_desk(visit: Any) -> None:
+    page = visit("page=overview")
+    page.wait_for_selector('[data-testid="stButtonGroup"]')
+    tops = page.evaluate(
+        """[...document.querySelectorAll('[data-testid="stButtonGroup"] button')]
+        .map(one => Math.round(one.getBoundingClientRect().top))"""
+    )
+    assert len(tops) == len(PAGES)
+    lines = len(set(tops))
+    assert lines == 1 if page.viewport_size["width"] > 1000 else lines <= 4
 
 
 def test_charts_are_drawn(visit: Any) -> None:

@@ -14,8 +14,10 @@ PUBLIC = {
     "traceinsight.api",
     "traceinsight.diagnosis",
     "traceinsight.diagnosis.comparison",
+    "traceinsight.diagnosis.placement",
     "traceinsight.diagnosis.prediction",
     "traceinsight.diagnosis.scaling",
+    "traceinsight.diagnosis.shards",
     "traceinsight.export",
     "traceinsight.report",
     "traceinsight.report.build",  # the document that every report draws

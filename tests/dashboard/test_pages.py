@@ -14,7 +14,10 @@ from traceinsight import api
 
 from dashboard.downloads import perfetto  # isort: skip
 
-PAGES = ["overview", "ranks", "communication", "timeline", "work", "whatif", "compare", "scaling", "quality"]
+PAGES = [
+    "overview", "ranks", "shards", "communication", "timeline", "work", "whatif", "compare", "scaling",
+    "quality",
+]  # fmt: skip
 INPUTS = [
     "late_rank",
     "healthy",

@@ -83,6 +83,7 @@ class ShardCosts:
     returned_bytes: list[float]
     ids: list[float]
     source: str
+    measured: bool
 
     @property
     def total_bytes(self) -> list[float]:
@@ -113,7 +114,7 @@ def _measured_costs(manifest: Mapping[str, object], shards: list[DescribedShard]
             if value is None:
                 return None
             column.append(value / together[shard.table, shard.rank])
-    return ShardCosts(shards, read, returned, ids, source="measured bytes")
+    return ShardCosts(shards, read, returned, ids, source="measured bytes", measured=True)
 
 
 def _described_costs(manifest: Mapping[str, object], shards: list[DescribedShard]) -> ShardCosts | None:
@@ -126,7 +127,8 @@ def _described_costs(manifest: Mapping[str, object], shards: list[DescribedShard
         ids.append(table.mean_ids * shard.rows / table.rows)
         read.append(ids[-1] * shard.columns * VALUE_BYTES)
         returned.append(float(shard.columns * VALUE_BYTES))
-    return ShardCosts(shards, read, returned, ids, source="mean ids and width of the tables, not measured")
+    source = "mean ids and width of the tables, not measured"
+    return ShardCosts(shards, read, returned, ids, source, measured=False)
 
 
 def _mapping(value: object) -> Mapping[object, object]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.replay.jobs import assembled, starts
-from tests.trace.recordings import ALL_TO_ALL, MS, US, call, kernel, launched, recording, step
+from tests.trace.recordings import ALL_TO_ALL, MS, US, call, copy, kernel, launched, mark, recording, step
 from traceinsight.replay.graph import EdgeKind
 from traceinsight.trace.recording import CommArgs
 
@@ -67,6 +67,20 @@ def test_a_wait_across_streams_is_inferred_from_a_start_right_at_an_end() -> Non
     assert starts(*run, {"a": 186 * US})[0, "b"] == 202 * US
 
 
+@pytest.mark.parametrize(("before_ns", "waited"), [(2 * US, False), (100 * US, True)])
+def test_work_right_behind_its_own_stream_did_not_wait_for_another_that_ended_then(
+    before_ns: int, waited: bool
+) -> None:
+    """`b` starts 2 us after `a` on another stream, and 2 or 100 us after `own` on its stream."""
+    run = one_rank(
+        work("a", 14 * US, 300 * US, 10 * US, 1),
+        work("own", 24 * US, 302 * US - before_ns, 20 * US, 2, stream=20),
+        work("b", 302 * US, 400 * US, 30 * US, 3, stream=20),
+    )
+    found = starts(*run, {"a": 786 * US})
+    assert found[0, "b"] == (802 * US if waited else 302 * US)
+
+
 def test_streams_that_only_run_beside_each_other_do_not_wait() -> None:
     run = one_rank(
         work("a", 14 * US, 300 * US, 10 * US, 1), work("b", 24 * US, 400 * US, 20 * US, 2, stream=20)
@@ -111,6 +125,49 @@ def test_a_synchronisation_that_waited_for_nothing_waits_later_only_if_for_the_w
     assert starts(*run)[0, "b"] == 404 * US
     # `a` then ends at 799 us; the call returns 25 us later at most, the launch comes 18 us after that.
     assert starts(*run, {"a": 785 * US})[0, "b"] == expected * US
+
+
+def test_a_synchronisation_may_begin_as_the_one_before_it_returns() -> None:
+    """The second begins at 302 us, when the first returns: it is no part of the first one's wait."""
+    run = one_rank(
+        work("a", 14 * US, 300 * US, 10 * US, 1),
+        call("cudaStreamSynchronize", 20 * US, 302 * US, 8),
+        call("cudaStreamSynchronize", 302 * US, 304 * US, 9),
+        work("b", 324 * US, 400 * US, 320 * US, 2),
+    )
+    assert starts(*run)[0, "b"] == 324 * US
+    assert starts(*run, {"a": 86 * US})[0, "b"] == 124 * US
+
+
+def test_a_call_that_takes_no_time_returns_after_it_began() -> None:
+    run = one_rank(
+        work("a", 14 * US, 300 * US, 10 * US, 1),
+        call("cudaStreamSynchronize", 302 * US, 302 * US, 8),
+        work("b", 324 * US, 400 * US, 320 * US, 2),
+    )
+    assert starts(*run)[0, "b"] == 324 * US
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("sparse_data_dist", 846), ("forward", 404)])
+def test_a_synchronisation_that_found_a_copy_done_waits_for_it_where_the_copy_is_of_its_phase(
+    phase: str, expected: int
+) -> None:
+    """The counts were on the host at 310 us and asked for at 380 us; `a` then ends at 799 us, not 300 us.
+
+    The copy ends 10 us later, the call returns 25 us after that at most, the launch comes 18 us later.
+    """
+    counts = copy("Memcpy DtoH (Device -> Pinned)", 300 * US, 310 * US, 3, stream=7)
+    run = one_rank(
+        mark("## start_sparse_data_dist ##", 5 * US, 30 * US),
+        work("a", 14 * US, 300 * US, 10 * US, 1),
+        launched(counts, 20 * US, "cudaMemcpyAsync"),
+        mark(f"## {phase} ##", 370 * US, 390 * US),
+        call("cudaStreamSynchronize", 380 * US, 382 * US, 9),
+        work("b", 404 * US, 450 * US, 400 * US, 2, stream=20),
+    )
+    assert starts(*run)[0, "b"] == 404 * US
+    extra = 10 if phase == "sparse_data_dist" else 0
+    assert starts(*run, {"a": 785 * US})[0, "b"] == (expected + extra) * US
 
 
 def test_an_allocator_that_frees_waits_for_the_device_without_saying_so() -> None:

@@ -1,10 +1,12 @@
 """The graph: order, edges the measurement contradicts, delays nothing explains."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from traceinsight.replay.graph import EdgeKind, Graph, GraphDraft, NodeKind
-from traceinsight.replay.solve import replay, step_ends_ns, step_length_ns
+from traceinsight.replay.graph import EdgeKind, Graph, GraphDraft, NodeKind, ReplicaSync
+from traceinsight.replay.solve import expected_step_ns, replay, step_ends_ns, step_length_ns
 
 ORIGIN = 1_000
 
@@ -105,3 +107,49 @@ def test_a_stretch_of_one_step_counts_only_where_there_is_no_longer_one() -> Non
     single, double = two_steps(25), two_steps(0, 30)
     assert step_length_ns([single], [replay(single)]) == 35
     assert step_length_ns([single, double], [replay(single), replay(double)]) == 30
+
+
+def with_slack(steps: int) -> Graph:
+    """Each step works 10 ns and starts 30 ns after the one before it: 20 ns of slack."""
+    draft, at = GraphDraft(0), np.arange(steps)
+    clock = draft.add_nodes(NodeKind.HOST, 0, 30 * at)
+    work = draft.add_nodes(NodeKind.WORK, 0, 30 * at, step=at, duration_ns=np.full(steps, 10))
+    draft.add_edges(EdgeKind.HOST_TIME, clock[:-1], clock[1:], 30.0)
+    draft.add_edges(EdgeKind.LAUNCH, clock, work)
+    draft.add_edges(EdgeKind.STREAM, work[:-1], work[1:], after_end=True)
+    return draft.finish(tuple(range(steps)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "every", "held", "expected"),
+    [
+        # Each step takes 10 + 50 ns.
+        (5, 1, 50, 60),
+        # Of 110 ns, the slack of the four steps up to the next sync makes up for 80: (4 * 10 + 110) / 4 > 30.
+        (5, 4, 110, 30 + (110 - 80) / 4),
+        # All of 50 ns is made up for in three steps.
+        (5, 4, 50, 30),
+        # Two whole periods of two steps; the fifth length, of a third period, is left out.
+        (6, 2, 60, 30 + (60 - 40) / 2),
+        # Of a period of ten steps four lengths were captured: they make up for 80 of 110 ns.
+        (5, 10, 110, 30 + (110 - 80) / 10),
+        # Nothing follows the sync of a single step.
+        (1, 1, 50, 10),
+    ],
+)
+def test_the_steps_after_a_replica_sync_make_up_for_a_part_of_it(
+    steps: int, every: int, held: int, expected: float
+) -> None:
+    graph = with_slack(steps)
+    held_ns = np.where(graph.nodes.kind == NodeKind.WORK, held, 0).astype(float)
+    assert expected_step_ns([replace(graph, sync=ReplicaSync(held_ns, every))]) == pytest.approx(expected)
+    assert expected_step_ns([graph]) == (30 if steps > 1 else 10)
+
+
+def test_the_syncs_of_several_stretches_count_by_their_lengths() -> None:
+    """Four lengths of 30 + 30/4 ns, and one of which a sync of 110 ns leaves 90: (4 * 7.5 + 90 / 4) / 5."""
+    graphs = []
+    for graph in (with_slack(5), with_slack(2)):
+        held_ns = np.where(graph.nodes.kind == NodeKind.WORK, 110.0, 0.0)
+        graphs.append(replace(graph, sync=ReplicaSync(held_ns, 4)))
+    assert expected_step_ns(graphs) == pytest.approx(30 + (4 * 7.5 + 90 / 4) / 5)

@@ -18,7 +18,7 @@ from traceinsight.trace.recording import MISSING, Int8, Int32, Int64
 class PathKind(IntEnum):
     """What a piece of the path is."""
 
-    HOST = 0  # a host thread's own time, up to a launch, a synchronisation or a step mark
+    HOST = 0  # a host thread's own time, up to a launch, a synchronisation or a step mark; or the loader's
     WORK = 1  # device work that no other rank takes part in
     TRANSFER = 2  # a collective after its last member has arrived
     LAUNCH = 3  # from the launch call to the device
@@ -31,6 +31,7 @@ _LAG_KINDS = {
     EdgeKind.LAUNCH: PathKind.LAUNCH,
     EdgeKind.ORIGIN: PathKind.BEFORE,
     EdgeKind.SYNC: PathKind.HOST,
+    EdgeKind.INPUT: PathKind.HOST,
 }
 """Whose time the lag of an edge is; that of the others is delay."""
 

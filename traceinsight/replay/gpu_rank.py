@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceinsight.replay.awaited import QUICK_SYNC_NS, Awaited
 from traceinsight.replay.graph import Bool, EdgeKind, GraphDraft, NodeKind
+from traceinsight.replay.loader import HANDED_OVER_NS, Fetches
 from traceinsight.replay.parts import Added, Part
 from traceinsight.replay.room import add_room
 from traceinsight.replay.stretch import Stretch
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.rank_trace import RankTrace
-from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
+from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int32, Int64
 
 _SYNCHRONISES = re.compile(r"Synchronize|^(cuda|hip)Memcpy(?!.*Async)")
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
@@ -27,6 +29,9 @@ MAX_LAUNCH_NS = 25_000
 
 JOINT_NS = 20_000
 """Work that starts within this time of another stream's end, long after its launch, waited for it."""
+
+BACK_TO_BACK_NS = 5_000
+"""From the end of a kernel to the start of the next one on a stream that has enough to do: 1 to 3 us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,24 +195,32 @@ class _Host:
         named = trace.recording.named
         self.syncs = named(runtime, lambda name: _SYNCHRONISES.search(name) is not None)
         self.event_waits = named(runtime, lambda name: _WAITS_FOR_EVENT.search(name) is not None)
-        begun = np.concatenate((self.launches, self.syncs))
+        self.fetches = Fetches.of(trace, window)
+        begun = np.concatenate((self.launches, self.syncs, self.fetches.events))
         drains = _drains(trace, gpu, np.sort(events.start_ns[begun]), named(runtime, _allocates))
         blocked = _blocked(trace, gpu, self.launches)
-        returns = np.concatenate((self.syncs, blocked))
+        returns = np.concatenate((self.syncs, blocked, self.fetches.events))
         moments = np.concatenate(
             (events.start_ns[begun], window, events.end_ns[returns], events.start_ns[drains])
         )
         what = np.concatenate((begun, [MISSING, MISSING], returns, drains))
-        closes = np.arange(len(moments)) >= len(begun) + len(window)
-        order = np.lexsort((closes, moments))
-        self.moments, self.what, self.closes = moments[order], what[order].astype(np.int64), closes[order]
+        # A call may begin in the very moment in which the one before it returns. Only a call that took no
+        # time returns after what begins then, for it is itself among that.
+        turn = np.repeat((1, 0), (len(begun) + len(window), len(returns) + len(drains)))
+        turn[len(begun) + len(window) :][: len(returns)] += 2 * (events.dur_ns[returns] == 0)
+        order = np.lexsort((turn, moments))
+        self.moments, self.what, self.closes = moments[order], what[order].astype(np.int64), turn[order] != 1
+        self._fetched = self.closes & np.isin(self.what, self.fetches.events)
 
     def add(self, draft: GraphDraft, origin: Int64, offset_ns: int) -> Int64:
-        """Add the moments as a chain; the time before the end of a wait for the device is left open."""
+        """Add the moments as a chain; the time before the end of a wait for device or loader is left open."""
+        ready_ns = self.moments[self._fetched] - offset_ns
+        ready = self.fetches.add_ready(draft, origin, self._trace.rank, ready_ns)
         nodes = draft.add_nodes(NodeKind.HOST, self._trace.rank, self.moments - offset_ns, event=self.what)
         gaps = np.diff(self.moments)
+        self.fetches.add_waits(draft, ready, nodes[self._fetched], ready_ns)
         # A wait for the device would end at once if the device were done.
-        quick = np.minimum(gaps, QUICK_SYNC_NS)
+        quick = np.minimum(gaps, np.where(self._fetched[1:], HANDED_OVER_NS, QUICK_SYNC_NS))
         draft.add_edges(EdgeKind.HOST_TIME, nodes[:-1], nodes[1:], np.where(self.closes[1:], quick, gaps))
         draft.add_edges(
             EdgeKind.ORIGIN, origin, nodes[:1], float(self.moments[0] - offset_ns - draft.origin_ns)
@@ -230,38 +243,20 @@ class _Host:
         return np.where((keys[position] == runtime) & (own >= 0), own, MISSING)
 
     def add_syncs(self, draft: GraphDraft, device: _Device, nodes: Int64) -> None:
-        """A synchronisation returns after the device work that it waited for.
-
-        That is the work launched before it that ended last before it returned. A quick call that found
-        that work done waited for nothing; what it asked for is unknown, unless it was the whole device.
-        """
-        trace = self._trace
-        events = trace.recording.events
-        launch = trace.launch[device.events]
-        launched_ns = np.where(launch == MISSING, np.iinfo(np.int64).min, events.start_ns[launch])
-        ends_ns = events.end_ns[device.events]
-        by_end = np.argsort(ends_ns, kind="stable")
-        named = trace.recording.named(self.what[self.closes], lambda name: "DeviceSynchronize" in name)
-        whole_device = set(np.flatnonzero(self.closes & np.isin(self.what, named)).tolist())
+        """A synchronisation returns after the device work that it waited for."""
+        awaited = Awaited(self._trace, device.events)
         queued = set(np.flatnonzero(self.closes & np.isin(self.what, self.launches)).tolist())
-        for at in np.flatnonzero(self.closes).tolist():
-            until = int(np.searchsorted(ends_ns[by_end], self.moments[at], side="right"))
-            for candidate in by_end[max(0, until - _LOOK_BACK) : until][::-1].tolist():
-                if launched_ns[candidate] <= self.moments[at - 1]:
-                    begun = events.start_ns[self.what[at]]
-                    quick = 0 < self.moments[at] - begun <= QUICK_SYNC_NS
-                    if quick and ends_ns[candidate] <= begun and at not in whole_device:
-                        break
-                    tail = self.moments[at] - ends_ns[candidate]
-                    lag = float(min(tail, QUICK_SYNC_NS * 5))
-                    draft.add_edges(
-                        EdgeKind.QUEUE if at in queued else EdgeKind.SYNC,
-                        device.ends[candidate : candidate + 1],
-                        nodes[at : at + 1],
-                        lag,
-                        after_end=True,
-                    )
-                    break
+        for at in np.flatnonzero(self.closes & ~self._fetched).tolist():
+            returned_ns = int(self.moments[at])
+            work = awaited.work(int(self.what[at]), int(self.moments[at - 1]), returned_ns)
+            if work != MISSING:
+                draft.add_edges(
+                    EdgeKind.QUEUE if at in queued else EdgeKind.SYNC,
+                    device.ends[work : work + 1],
+                    nodes[at : at + 1],
+                    float(min(returned_ns - awaited.end_ns(work), QUICK_SYNC_NS * 5)),
+                    after_end=True,
+                )
 
 
 def _allocates(name: str) -> bool:
@@ -308,11 +303,6 @@ FULL_QUEUE = 256
 LONG_GAP_NS = 1_000_000
 """A host that launches nothing for this long is busy elsewhere or waits."""
 
-QUICK_SYNC_NS = 5_000
-"""A synchronising call that finds the device done returns within microseconds."""
-
-_LOOK_BACK = 64
-
 
 def _add_dependencies(draft: GraphDraft, trace: RankTrace, device: _Device, host: _Host) -> None:
     """Waits across streams.
@@ -320,15 +310,16 @@ def _add_dependencies(draft: GraphDraft, trace: RankTrace, device: _Device, host
     A cudaStreamWaitEvent before a launch says that the launched work waits for something on another stream;
     what, the trace does not say. It is taken to be the last work of each other stream that was launched
     before and had ended when this work started. Without such a call, work that starts right at the end of
-    another stream's work, long after its own launch, is taken to have waited for it.
+    another stream's work, long after its own launch and the work before it, is taken to have waited for it.
     """
     events = trace.recording.events
     launch = trace.launch[device.events]
     start_ns, end_ns = events.start_ns[device.events], events.end_ns[device.events]
     launch_ns = np.where(launch == MISSING, MISSING, events.start_ns[launch])
     announced = _announced(trace, device, host)
-    late = (launch != MISSING) & (start_ns - launch_ns > 2 * JOINT_NS)
     lanes = events.lane[device.events]
+    idle = start_ns - _stream_free_ns(lanes, end_ns) > BACK_TO_BACK_NS
+    late = (launch != MISSING) & (start_ns - launch_ns > 2 * JOINT_NS) & idle
     sources, targets = [], []
     for lane in np.unique(lanes).tolist():
         stream = np.flatnonzero(lanes == lane)
@@ -350,6 +341,15 @@ def _add_dependencies(draft: GraphDraft, trace: RankTrace, device: _Device, host
             device.starts[np.concatenate(targets)],
             after_end=True,
         )
+
+
+def _stream_free_ns(lanes: Int32, end_ns: Int64) -> Int64:
+    """When the work before each one on its stream ended, long ago for the first; shape (n,)."""
+    free_ns = np.full(len(lanes), np.iinfo(np.int64).min // 2, dtype=np.int64)
+    for lane in np.unique(lanes).tolist():
+        on_stream = np.flatnonzero(lanes == lane)
+        free_ns[on_stream[1:]] = end_ns[on_stream[:-1]]
+    return free_ns
 
 
 def _announced(trace: RankTrace, device: _Device, host: _Host) -> Bool:

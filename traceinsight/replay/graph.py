@@ -7,6 +7,7 @@ so one pass in that order replays the whole graph.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any
@@ -41,6 +42,7 @@ class EdgeKind(IntEnum):
     MEETING = 5  # across ranks
     SYNC = 6  # the host waits for the device
     QUEUE = 7  # a launch waits until the device's queue has room
+    INPUT = 8  # a batch that the loader makes meanwhile, or room in the loader's queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,23 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicaSync:
+    """What holds the ranks up in every ``every``-th step only.
+
+    ``held_ns`` has shape (n_nodes,): how long what follows the end of each node waits in a step with a sync.
+    """
+
+    held_ns: NDArray[np.float64]
+    every: int
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """One stretch of consecutive steps, ready to replay. ``origin_ns`` is its start on the common clock.
 
     What edits leave for those after them: ``latency_ns``, the part of each transfer that its bytes do not
     explain, shape (n_nodes,); ``links``, what the job's links carry; ``group_size``, the ranks that exchanges
-    were confined to. None: as measured.
+    were confined to; ``sync``, that of their replicas, which no lag of the graph contains. None: as measured.
     """
 
     nodes: Nodes
@@ -93,6 +106,7 @@ class Graph:
     latency_ns: NDArray[np.float64] | None = None
     links: Links | None = None
     group_size: int | None = None
+    sync: ReplicaSync | None = None
 
     def with_durations(self, duration_ns: NDArray[np.float64]) -> Graph:
         """The same graph with other durations of work."""
@@ -101,6 +115,14 @@ class Graph:
     def with_lags(self, lag_ns: NDArray[np.float64]) -> Graph:
         """The same graph with other lags."""
         return replace(self, edges=replace(self.edges, lag_ns=lag_ns))
+
+    def synchronised(self, steps: Sequence[int]) -> Graph:
+        """The same graph with its replica sync in these steps, and in no others."""
+        if self.sync is None:
+            return self
+        held_ns = np.where(np.isin(self.nodes.step, steps), self.sync.held_ns, 0.0)
+        held_up = np.where(self.edges.after_end, held_ns[self.edges.source], 0.0)
+        return replace(self.with_lags(self.edges.lag_ns + held_up), sync=None)
 
     def with_more_edges(self, kind: EdgeKind, source: Int64, target: Int64) -> Graph:
         """Let each target also wait for the end of its source, which must come before it."""

@@ -10,7 +10,7 @@ from traceinsight.replay.edits.edit import Edit, Explanation, NotApplicableError
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
-from traceinsight.replay.solve import replay, step_length_ns
+from traceinsight.replay.solve import expected_step_ns
 
 LONGEST_STEP_NS = 2**53
 """104 days. A prediction beyond it comes from a size that cannot be, such as a mistyped table in run.json."""
@@ -64,7 +64,7 @@ class Bench:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._today = _State(prepared.graphs, self._length_of(prepared.graphs), 0.0, ())
+        self._today = _State(prepared.graphs, expected_step_ns(prepared.graphs), 0.0, ())
         self._kept: tuple[tuple[str, ...], _State] = ((), self._today)
         self._work_ns = _work_ns(prepared.graphs)
 
@@ -104,15 +104,11 @@ class Bench:
         self._kept = (key[:-1], before)
         facts = [Facts(self._prepared.trace_set, graph) for graph in before.graphs]
         graphs = tuple(edit.apply(one.graph, one) for one in facts)
-        length = self._length_of(graphs)
+        length = expected_step_ns(graphs)
         said = explanation_of(edit, facts[0]) if facts else Explanation()
         uncertainty = edit.uncertainty if said.uncertainty is None else said.uncertainty
         doubt = before.doubt + _log_ratio(before.length_ns, length) * uncertainty
         return _State(graphs, length, doubt, (*before.said, said))
-
-    @staticmethod
-    def _length_of(graphs: Sequence[Graph]) -> float:
-        return step_length_ns(graphs, [replay(graph) for graph in graphs])
 
 
 def _log_ratio(before_ns: float, after_ns: float) -> float:

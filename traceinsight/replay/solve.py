@@ -56,3 +56,27 @@ def step_length_ns(graphs: Sequence[Graph], starts_ns: Sequence[Times]) -> float
     lengths = lengths or [(one[0], 1) for one in ends if one]
     total, count = sum(length for length, _ in lengths), sum(steps for _, steps in lengths)
     return total / count if count else 0.0
+
+
+def expected_step_ns(graphs: Sequence[Graph]) -> float:
+    """The mean step length of replayed graphs, with each one's share of the replica syncs; ns."""
+    starts = [replay(graph) for graph in graphs]
+    lengths = [len(graph.steps) - 1 for graph in graphs]
+    added = [_sync_ns(*one) for one in zip(graphs, starts, strict=True)]
+    shared = sum(length * extra for length, extra in zip(lengths, added, strict=True))
+    return step_length_ns(graphs, starts) + shared / max(sum(lengths), 1)
+
+
+def _sync_ns(graph: Graph, start_ns: Times) -> float:
+    """What replica syncs add to a step on average; 0 for a single step, of which nothing follows its sync.
+
+    Whole syncs are replayed, the first of them in the first step: the steps after one may make up for a part
+    of it. Of as many whole periods as were captured, or of the captured part of one.
+    """
+    ends, sync = step_ends_ns(graph, start_ns), graph.sync
+    if sync is None or len(ends) < 2:
+        return 0.0
+    syncs = max((len(ends) - 1) // sync.every, 1)
+    last = min(syncs * sync.every, len(ends) - 1)
+    held = graph.synchronised(graph.steps[: last : sync.every])
+    return (step_ends_ns(held, replay(held))[last] - ends[last]) / (syncs * sync.every)

@@ -63,8 +63,8 @@ def in_data_distribution(graph: Graph, facts: Facts) -> np.ndarray[tuple[int], n
 class NoInputWait:
     """``no-input-wait``: the next batch is there when the step begins.
 
-    Model: host time inside data-loader and batch-loading annotations vanishes. Assumes loading can run
-    beside the step without slowing it.
+    Model: host time inside data-loader and batch-loading annotations vanishes, and no batch is waited
+    for. Assumes loading can run beside the step without slowing it.
     """
 
     uncertainty: float = 0.10
@@ -76,7 +76,7 @@ class NoInputWait:
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Take the time spent fetching input out of the host's time."""
-        lag = graph.edges.lag_ns.copy()
+        lag = np.where(graph.edges.kind == EdgeKind.INPUT, NEVER_NS, graph.edges.lag_ns)
         host = graph.edges.kind == EdgeKind.HOST_TIME
         for trace in facts.trace_set.ranks:
             own = np.flatnonzero(host & (graph.nodes.rank[graph.edges.target] == trace.rank))

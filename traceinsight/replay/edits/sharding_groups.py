@@ -15,7 +15,7 @@ from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS
 from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts, busiest_bytes, is_embedding_exchange, sides
-from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+from traceinsight.replay.graph import EdgeKind, Graph, NodeKind, ReplicaSync
 from traceinsight.replay.links import Links
 from traceinsight.replay.measured_links import links_of
 from traceinsight.trace.trace_set import MatchedCollective
@@ -31,7 +31,8 @@ class ShardingGroups:
     for its group's ranks; its bytes per exchange stay, but go to fewer peers over the links that the group
     has, inside a node where it fits into one. A rank takes over the tables of the ranks with its place in the
     other groups, for 1/groups of the examples each: its lookups change as the ids it gets, to the mean of
-    theirs. Every ``sync`` steps the replicas all-reduce their FP32 tables after the optimizer.
+    theirs. Every ``sync`` steps the replicas all-reduce their FP32 tables after the optimizer; what slack the
+    steps until the next sync have makes up for a part of it.
     Assumes that memory suffices (more tables per rank), 8 GPUs per node where nothing names the nodes, and a
     plan that is no better balanced. Without table sizes (run.json) the sync is left out, and said to be.
     """
@@ -212,22 +213,14 @@ def _ids_of(facts: Facts) -> dict[int, float]:
 
 
 def _after_optimizer(graph: Graph, facts: Facts, sync_ns: dict[int, float], edit: ShardingGroups) -> Graph:
-    """Hold up what follows each rank's last dense (or embedding) update of the steps with a sync.
-
-    Of m measured step lengths every ``sync``-th has a sync where that comes out even; where fewer steps
-    were captured, the first and the last have m/``sync`` of one, else each has 1/``sync``.
-    """
-    measured, every = len(graph.steps) - 1, edit.sync_every
-    period = min(every, measured)
-    period = period if period and measured % period == 0 else 1
-    extra_ns = np.zeros(len(graph.nodes.kind))
+    """Let a sync hold up what follows each rank's last dense (or embedding) update of a step."""
+    held_ns = np.zeros(len(graph.nodes.kind))
     for family in ("optimizer", "embedding") if sync_ns else ():
-        found = np.flatnonzero((facts.family == family) & np.isin(graph.nodes.step, graph.steps[::period]))
+        found = np.flatnonzero((facts.family == family) & np.isin(graph.nodes.step, graph.steps))
         places = np.column_stack((graph.nodes.rank[found], graph.nodes.step[found]))[::-1]
         _, latest = np.unique(places, axis=0, return_index=True)
         for node in found[::-1][latest].tolist():
-            extra_ns[node] = sync_ns[int(graph.nodes.rank[node]) % edit.group_size] * period / every
+            held_ns[node] = sync_ns[int(graph.nodes.rank[node]) % edit.group_size]
         if len(found):
             break
-    held = np.where(graph.edges.after_end, extra_ns[graph.edges.source], 0.0)
-    return graph.with_lags(graph.edges.lag_ns + held)
+    return replace(graph, sync=ReplicaSync(held_ns, edit.sync_every))

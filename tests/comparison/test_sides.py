@@ -246,3 +246,30 @@ def test_a_change_that_cannot_be_judged_reads_as_a_sentence() -> None:
     assert found.verdict.startswith(
         "The change from 200 ms to 200 ms cannot be judged: one step and one step"
     )
+
+
+@pytest.mark.parametrize(("empty", "outcome"), [(4, "not_judged"), (3, "not_judged"), (0, "passed")])
+def test_steps_of_no_length_pass_no_gate(empty: int, outcome: str) -> None:
+    # Without durations a step would have become 100 % shorter.
+    rows = [replace(row, window_ns=0) if row.step in STEPS[:empty] else row for row in job().partition]
+    rows = [row for row in rows if row.step in STEPS]
+    facts = run(steps=STEPS)
+    lost = held(job(), job(run=facts, partition=rows), "regression=5%")
+    assert [gate.outcome for gate in lost.gates] == [outcome]
+    assert ("empty-steps" in codes(lost)) == (empty > 0)
+    if empty == 4:
+        assert lost.step_time.after_ns is None
+        assert lost.step_time.reason == "not measured after"
+
+
+def test_loud_noise_is_no_sameness() -> None:
+    # 200 to 203 ms against steps of 300, 100 and 300: the furthest pair is 103 ms of 201.5 ms apart.
+    rows = [
+        partition_row(rank, step, window_ms=100 if at % 2 else 300)
+        for at, step in enumerate(STEPS)
+        for rank in range(8)
+    ]
+    found = held(job(), job(run=run(steps=STEPS), partition=rows))
+    assert found.verdict.startswith("No change beyond the noise of 51.1%")
+    assert found.verdict.endswith("smaller changes than that cannot be told from these steps.")
+    assert "smaller changes" not in held(job(), job()).verdict

@@ -1,5 +1,9 @@
 """The first sentence."""
 
+from dataclasses import replace
+
+from msgspec import structs
+
 from tests.advice.factory import measurements
 from traceinsight.advice.registry import RULES
 from traceinsight.engine.judgement import judge_all
@@ -34,3 +38,9 @@ def test_without_any_device_the_bottleneck_cannot_be_judged() -> None:
     text = verdict({"capture": {"device_recorded": []}})
     assert text.startswith("The bottleneck cannot be judged: ")
     assert text.endswith(".")
+
+
+def test_steps_without_length_are_no_health() -> None:
+    one = measurements({"idle": {"dependency": 40}})
+    lost = replace(one, partition=[structs.replace(row, window_ns=0) for row in one.partition])
+    assert verdict_of(lost, []).startswith("The bottleneck cannot be judged: most steps have no length")

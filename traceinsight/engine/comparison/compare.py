@@ -42,7 +42,9 @@ def compare(
 
     """
     first, second = sides(before, after)
-    on_host = not (first.steps_ns(on_host=False) and second.steps_ns(on_host=False))
+    on_host = not all(one.steps_ns(on_host=False) for one in (first, second)) and all(
+        one.steps_ns(on_host=True) for one in (first, second)
+    )
     steps = first.steps_ns(on_host=on_host), second.steps_ns(on_host=on_host)
     step_ns = median(steps[0]) if steps[0] else None
     factor = _batch_factor(before, after)

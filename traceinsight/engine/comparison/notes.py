@@ -22,6 +22,7 @@ def notes_on(before: Diagnosis, after: Diagnosis, *, on_host: bool) -> list[Comp
     """Most serious first."""
     pairs = [*_identity(before, after), *_setting(before.run, after.run), *_ranks(before.run, after.run)]
     pairs += _steps(before.run, after.run, on_host=on_host)
+    pairs += [*_empty_steps("BEFORE", before), *_empty_steps("AFTER", after)]
     return [ComparisonNote(code=code, message=message) for code, message in pairs]
 
 
@@ -101,6 +102,16 @@ def _steps(before: Run, after: Run, *, on_host: bool) -> Iterator[tuple[str, str
         yield (
             "host-steps",
             "A run lacks device windows: the host's steps are compared, which end before the device is done.",
+        )
+
+
+def _empty_steps(which: str, diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
+    empty = {row.step for row in diagnosis.partition if row.window_ns <= 0}
+    if empty:
+        yield (
+            "empty-steps",
+            f"In {which} {len(empty)} of {len(diagnosis.run.steps)} steps have no length on some rank: "
+            "durations are missing there. Steps without any are left out of the step time.",
         )
 
 

@@ -47,15 +47,19 @@ class Side:
     steps: tuple[int, ...]
 
     def steps_ns(self, *, on_host: bool) -> list[float]:
-        """Median over ranks of the step, per steady step: the device window, or the host's step."""
+        """Median over ranks of the step, per steady step: the device window, or the host's step.
+
+        Steps of no length are left out: their durations were lost, and a step that took no time would pass
+        every limit.
+        """
         if not on_host:
-            return self._per_step(lambda row: row.window_ns, median)
+            return [one for one in self._per_step(lambda row: row.window_ns, median) if one > 0]
         steady = set(self.steps)
         by_step: dict[int, list[float]] = defaultdict(list)
         for row in self.diagnosis.step_times:
             if row.cpu_ns is not None and row.step in steady and row.rank in self.ranks:
                 by_step[row.step].append(row.cpu_ns)
-        return [median(by_step[step]) for step in sorted(by_step)]
+        return [one for step in sorted(by_step) if (one := median(by_step[step])) > 0]
 
     def part_ns(self, part: Callable[[Partition], float]) -> list[float]:
         """Mean over ranks of a part of the window, per steady step; means of parts sum to the mean window."""

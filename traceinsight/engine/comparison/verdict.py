@@ -11,6 +11,9 @@ from traceinsight.engine.comparison.changes import MIN_CHANGE_SHARE
 MOST_SHARE = 0.5
 """A part that makes up at least this share of the change is called most of it."""
 
+LOUD_SHARE = 0.1
+"""Noise from here on hides what people look for in a step; a reader must not take it for sameness."""
+
 PART_WORDS = {
     "compute": "compute",
     "transfer": "exposed transfer",
@@ -31,7 +34,9 @@ def verdict_of(step: Change, parts: Sequence[PartChange], *, equal_batch: bool) 
         )
         return f"The change{times} cannot be judged: {step.reason}."
     if not step.significant:
-        return f"No change beyond the noise of {format_share(noise_share(step))}{_times(step)}."
+        noise = noise_share(step)
+        loud = "; smaller changes than that cannot be told from these steps" if noise >= LOUD_SHARE else ""
+        return f"No change beyond the noise of {format_share(noise)}{_times(step)}{loud}."
     low, high = sorted(abs(bound) for bound in (step.low_share, step.high_share) if bound is not None)
     interval = f"{format_share(low)} to {format_share(high)}"
     word = "longer" if (step.change_ns or 0) > 0 else "shorter"

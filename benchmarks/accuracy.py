@@ -74,7 +74,8 @@ The samples were made on a busy machine with two cores, and `healthy` fetches in
 def residuals() -> Iterator[str]:
     """One row per run."""
     runs = [(name, CORPUS / name) for name in SETS]
-    runs += [(f"sample_traces/{path.name}", path) for path in sorted(SAMPLES.iterdir()) if _is_run(path)]
+    own = sorted(path.parent for path in SAMPLES.rglob("run.json"))
+    runs += [(f"sample_traces/{path.relative_to(SAMPLES)}", path) for path in own]
     for name, path in runs:
         answer = api.whatif(api.load(path), [])
         replay = answer.replay
@@ -83,10 +84,6 @@ def residuals() -> Iterator[str]:
         else:
             steps = len(answer.run.steps)
             yield f"| {name} | {steps} | {replay.residual_share:.2%} | {replay.worst_step:.2%} |"
-
-
-def _is_run(path: Path) -> bool:
-    return path.is_dir() and any(path.glob("*.json.gz"))
 
 
 def predictions() -> Iterator[str]:

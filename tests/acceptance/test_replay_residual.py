@@ -17,7 +17,8 @@ PUBLIC = (
     "torchrec_v100_4rank/sst_long_a2a_optimizer_qcomm_trace",
     "nanogpt_h100_8rank",
 )
-OWN = sorted(path.parent.name for path in (REPOSITORY / "sample_traces").glob("*/run.json"))
+SAMPLES = REPOSITORY / "sample_traces"
+OWN = sorted(str(path.parent.relative_to(SAMPLES)) for path in SAMPLES.rglob("run.json"))
 
 
 def assert_explained(diagnosis: Any) -> None:
@@ -33,6 +34,10 @@ def test_public_runs(folder: str, diagnose_corpus: Callable[..., Any]) -> None:
     assert_explained(diagnose_corpus(folder))
 
 
+def test_no_sample_was_missed() -> None:
+    assert len(OWN) == 12  # six real, six simulated
+
+
 @pytest.mark.parametrize("name", OWN)
 def test_own_runs(name: str, diagnose: Callable[..., Any]) -> None:
-    assert_explained(diagnose(REPOSITORY / "sample_traces" / name))
+    assert_explained(diagnose(SAMPLES / name))

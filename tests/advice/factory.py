@@ -84,7 +84,10 @@ def _of(value: float | list[float], rank: int) -> int:
 
 
 def _row(case: Mapping[str, Any], rank: int, step: int) -> Partition:
-    parts = {_PARTS[name]: _of(value, rank) for name, value in case.get("parts", {}).items()}
+    # Kinds are exposed one after the other, unless a case says how much transfer a rank has in all.
+    one_by_one = {"transfer": sum(row.get("transfer", 0) for row in case.get("communication", []))}
+    stated = one_by_one | case.get("parts", {})
+    parts = {_PARTS[name]: _of(value, rank) for name, value in stated.items()}
     parts = dict.fromkeys(_PARTS.values(), 0) | parts
     causes = {cause: _of(value, rank) for cause, value in case.get("idle", {}).items()}
     idle = sum(causes.values())

@@ -46,7 +46,7 @@ def below_stake(
         return NO_DEVICE
     if not rows:
         return Clean(f"{what}: none was recorded")
-    transfer_ns = exposed_ns(rows)
+    transfer_ns = exposed_ns(measurements, rows)
     if measurements.share(transfer_ns) >= MIN_SHARE:
         return None
     if measurements.share(transfer_ns + sum(row.exposed_unsplit_ns for row in rows)) >= MIN_SHARE:
@@ -70,9 +70,15 @@ def unsplit(measurements: Measurements, rows: Sequence[CommunicationRow]) -> Not
     )
 
 
-def exposed_ns(rows: Iterable[CommunicationRow]) -> int:
-    """Exposed transfer of kinds together, ns per step."""
-    return sum(row.exposed_transfer_ns for row in rows)
+def exposed_ns(measurements: Measurements, rows: Iterable[CommunicationRow]) -> int:
+    """Exposed transfer of kinds together, ns per step.
+
+    Kinds on streams of their own may be exposed at the same moment, which each of them counts: together they
+    are at most all exposed transfer of a rank, mean over ranks.
+    """
+    per_rank = measurements.per_rank(lambda row: row.exposed_comm_transfer_ns).values()
+    whole = sum(per_rank) / len(per_rank) if per_rank else 0.0
+    return round(min(sum(row.exposed_transfer_ns for row in rows), whole))
 
 
 def freed(measurements: Measurements, total_ns: float) -> NanosecondRange:
@@ -109,15 +115,16 @@ def latency_of(measurements: Measurements) -> Latency:
     return Latency(float(min(quickest, MAX_LATENCY_NS)), measured=False)
 
 
-def latency_ns(measurements: Measurements, rows: Iterable[CommunicationRow]) -> float:
-    """Exposed transfer of kinds that is latency, ns per step."""
+def latency_ns(measurements: Measurements, rows: Sequence[CommunicationRow]) -> float:
+    """What of :func:`exposed_ns` is latency, ns per step."""
     latency = latency_of(measurements).ns
+    added = sum(row.exposed_transfer_ns for row in rows)
     total = 0.0
     for row in rows:
         transfers = [one.transfer_ns or 0 for one in of_kind(measurements, row)]
         if sum(transfers):
             total += row.exposed_transfer_ns * sum(min(latency, one) for one in transfers) / sum(transfers)
-    return total
+    return total * exposed_ns(measurements, rows) / added if added else 0.0
 
 
 def value_bytes(measurements: Measurements, row: CommunicationRow) -> int | None:

@@ -65,9 +65,10 @@ def judge(measurements: Measurements) -> Outcome:
         return settled
     size = _group_size(measurements)
     if size is None:
+        share = measurements.share(exposed_ns(measurements, rows))
         return Clean(
-            f"{what}: {percent(measurements.share(exposed_ns(rows)))} of the step, but no group of whole "
-            "nodes smaller than the job is known to hold a copy of the tables"
+            f"{what}: {percent(share)} of the step, but no group of whole nodes smaller than the job is "
+            "known to hold a copy of the tables"
         )
     return Found([_finding(measurements, rows, size)])
 
@@ -96,7 +97,7 @@ def _group_size(measurements: Measurements) -> int | None:
 
 
 def _finding(measurements: Measurements, rows: list[CommunicationRow], size: int) -> Finding:
-    share = measurements.share(exposed_ns(rows))
+    share = measurements.share(exposed_ns(measurements, rows))
     needed = _memory_gb(measurements, size)
     every = _sync_every(measurements, size)
     memory = (
@@ -126,7 +127,7 @@ def _finding(measurements: Measurements, rows: list[CommunicationRow], size: int
                 else []
             ),
         ],
-        gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(rows))),
+        gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(measurements, rows))),
         action=_action(measurements, size, every, memory),
         quality_risk=(
             "Replicas drift apart between syncs: compare normalized entropy over several seeds, and "

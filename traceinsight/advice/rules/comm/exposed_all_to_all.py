@@ -21,7 +21,7 @@ When this is wrong
 
 from __future__ import annotations
 
-from traceinsight.advice.exchanges import MIN_SHARE, NO_DEVICE, freed, unsplit
+from traceinsight.advice.exchanges import MIN_SHARE, NO_DEVICE, exposed_ns, freed, unsplit
 from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.rule import (
     Clean,
@@ -50,7 +50,7 @@ def judge(measurements: Measurements) -> Outcome:
             "no all-to-all was recorded in the analysed steps",
             "Expected when the model has no sharded embeddings; else capture whole steps on GPU.",
         )
-    transfer_ns = sum(row.exposed_transfer_ns for row in rows)
+    transfer_ns = exposed_ns(measurements, rows)
     unsplit_ns = sum(row.exposed_unsplit_ns for row in rows)
     if measurements.share(transfer_ns) >= MIN_SHARE:
         return Found([_finding(measurements, rows, transfer_ns)])

@@ -92,7 +92,7 @@ def _sockets(measurements: Measurements) -> int | None:
 def _finding(
     measurements: Measurements, rows: list[CommunicationRow], reached: float, line: float
 ) -> Finding:
-    share = measurements.share(exposed_ns(rows))
+    share = measurements.share(exposed_ns(measurements, rows))
     sockets = _sockets(measurements)
     return Finding(
         rule=RULE.id,
@@ -115,7 +115,7 @@ def _finding(
         ],
         gain=ceiling(
             measurements.step_ns,
-            freed(measurements, exposed_ns(rows) * (1 - reached / (REACHABLE_SHARE * line))),
+            freed(measurements, exposed_ns(measurements, rows) * (1 - reached / (REACHABLE_SHARE * line))),
         ),
         action=(
             "Set NCCL_SOCKET_NTHREADS=4 and NCCL_NSOCKS_PERTHREAD=4 (their product at most "

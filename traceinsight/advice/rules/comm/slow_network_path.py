@@ -87,7 +87,7 @@ def _finding(
     measurements: Measurements, rows: list[CommunicationRow], reached: float, line: float
 ) -> Finding:
     network = measurements.job.network
-    share = measurements.share(exposed_ns(rows))
+    share = measurements.share(exposed_ns(measurements, rows))
     of_line = f"{percent(reached / line)} of the {line:g} GB/s of "
     whose = "its adapters" if network is not None else "even the slowest OS-bypass network"
     return Finding(
@@ -109,7 +109,7 @@ def _finding(
                 where=f"of a node, {network}" if network is not None else "of the slowest OS-bypass network",
             ),
         ],
-        gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(rows))),
+        gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(measurements, rows))),
         action=_action(measurements),
         quality_risk="None: the same bytes arrive sooner.",
         edits=[f"network={_target(measurements)}"],

@@ -53,7 +53,7 @@ def judge(measurements: Measurements) -> Outcome:
     what = "all-to-all"
     if (settled := below_stake(measurements, rows, what)) is not None:
         return settled
-    exposed = exposed_ns(rows)
+    exposed = exposed_ns(measurements, rows)
     latent_ns = latency_ns(measurements, rows)
     share, of_transfer = measurements.share(latent_ns), latent_ns / exposed
     if share < MIN_SHARE or of_transfer < MIN_LATENCY_SHARE:

@@ -44,7 +44,7 @@ def judge(measurements: Measurements) -> Outcome:
     what = "exchange of ids"
     if (settled := below_stake(measurements, rows, what)) is not None:
         return settled
-    share = measurements.share(exposed_ns(rows))
+    share = measurements.share(exposed_ns(measurements, rows))
     if measurements.job.ids_sent_ahead:
         return Clean(
             f"{what}: {percent(share)} of the step is exposed though a pipeline starts it a batch ahead; "
@@ -61,7 +61,7 @@ def judge(measurements: Measurements) -> Outcome:
                 evidence=[
                     share_evidence("exposed_id_exchange", share, "of the step window, mean over ranks"),
                 ],
-                gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(rows))),
+                gain=ceiling(measurements.step_ns, freed(measurements, exposed_ns(measurements, rows))),
                 action=(
                     "Train with TrainPipelineSparseDist(model, optimizer, device): it exchanges the next "
                     "batch's ids while this one computes. It needs the sharded modules' inputs to depend on "

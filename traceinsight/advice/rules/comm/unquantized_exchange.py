@@ -58,14 +58,14 @@ def judge(measurements: Measurements) -> Outcome:
         return settled
     widths = {row.label or row.phase: value_bytes(measurements, row) for row in rows}
     unknown = [row for row in rows if value_bytes(measurements, row) is None]
-    if measurements.share(exposed_ns(unknown)) >= MIN_SHARE:
+    if measurements.share(exposed_ns(measurements, unknown)) >= MIN_SHARE:
         return NotApplicable(
             "in which number format the embeddings travel was not recorded",
             "Keep the collectives' arguments in the trace (recent PyTorch writes them), or name the format "
             'in run.json: "qcomms": {"forward": "fp8", "backward": "bf16"}.',
         )
     wide = [row for row in rows if (value_bytes(measurements, row) or 0) >= MIN_VALUE_BYTES]
-    share = measurements.share(exposed_ns(wide))
+    share = measurements.share(exposed_ns(measurements, wide))
     if share < MIN_SHARE:
         return Clean(
             f"{what}: what travels in FP32 is {percent(share)} of the step, below {percent(MIN_SHARE)} "
@@ -75,7 +75,7 @@ def judge(measurements: Measurements) -> Outcome:
 
 
 def _finding(measurements: Measurements, wide: list[CommunicationRow], share: float) -> Finding:
-    beyond_latency = exposed_ns(wide) - latency_ns(measurements, wide)
+    beyond_latency = exposed_ns(measurements, wide) - latency_ns(measurements, wide)
     recorded = all(row.dtype is not None for row in wide)
     sizes = [row.bytes_per_step for row in wide if row.bytes_per_step is not None]
     payload = [Evidence(metric="payload", value=sum(sizes), unit="bytes", where="per rank and step")]

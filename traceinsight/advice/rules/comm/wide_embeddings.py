@@ -61,7 +61,7 @@ def judge(measurements: Measurements) -> Outcome:
     what = "exchange of embeddings"
     if (settled := below_stake(measurements, rows, what)) is not None:
         return settled
-    exposed = exposed_ns(rows)
+    exposed = exposed_ns(measurements, rows)
     payload_ns = exposed - latency_ns(measurements, rows)
     share = measurements.share(payload_ns)
     if share < MIN_SHARE or payload_ns < MIN_PAYLOAD_SHARE * exposed:

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from traceinsight.advice.exchanges import exposed_ns
 from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.rule import (
     Clean,
@@ -89,10 +90,13 @@ def _exchange_cost(measurements: Measurements, exchange: LoadBalance | None) -> 
     """What the exchange of vectors and of their gradients would be shorter, if its sizes were even."""
     if exchange is None:
         return 0.0
-    transfer_ns = sum(
-        row.exposed_transfer_ns
-        for row in measurements.communication
-        if row.op == "all_to_all" and row.phase in {"forward", "backward"}
+    transfer_ns = exposed_ns(
+        measurements,
+        [
+            row
+            for row in measurements.communication
+            if row.op == "all_to_all" and row.phase in {"forward", "backward"}
+        ],
     )
     return transfer_ns * (exchange.imbalance - 1) / exchange.imbalance
 

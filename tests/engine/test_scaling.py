@@ -463,3 +463,26 @@ def test_the_second_line_points_to_warnings_below(device: str, warned: str) -> N
     parts = StepParts(**{f"{part}_ns": 2 * MS for part in PARTS})
     found = scale([made_run("a", 2, parts), made_run("b", 4, parts, device=device)], version="1")
     assert build_scaling(found).basis == f"Rests on 2 runs of 2 to 4 ranks.{warned}"
+
+
+@pytest.mark.parametrize("source", ["whole recording", "none"])
+def test_a_recording_without_marked_steps_is_no_step(source: str) -> None:
+    # Its one window holds as many steps as happened to be recorded: no number can be made of it.
+    own = late_rank()
+    blind = replace(own, run=replace(own.run, step_source=source))
+    assert measure("a", own, None).step_ns is not None
+    unmarked = measure("b", blind, {"world_size": 16})
+    assert unmarked.step_ns is None
+    assert unmarked.parts is None
+    parts = StepParts(**{f"{part}_ns": 2 * MS for part in PARTS})
+    found = scale([unmarked, made_run("a", 2, parts), made_run("c", 4, parts)], version="1")
+    assert [(one.run, "profiler.step()" in one.reason) for one in found.left_out] == [("b", True)]
+
+
+@pytest.mark.parametrize(("ns", "forecast"), [(1 * MS, True), (800 * US, False)])
+def test_no_forecast_from_a_run_that_is_much_better_than_ideal(ns: int, forecast: bool) -> None:
+    parts = StepParts(**{f"{part}_ns": 1 * MS for part in PARTS})
+    quick = StepParts(**{f"{part}_ns": ns for part in PARTS})  # 1 / 0.8: 125 % of ideal
+    found = scale([made_run("a", 2, parts), made_run("b", 4, quick)], version="1")
+    assert bool(found.forecast) == forecast
+    assert ("beyond 110.0% of ideal" in (found.no_forecast or "")) == (not forecast)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from traceinsight.diagnosis.scaling import ScalingNote, ScalingPoint
+from traceinsight.engine.scaling.forecast import BEYOND_IDEAL_EFFICIENCY
 from traceinsight.engine.scaling.measured import MeasuredRun
-
-BEYOND_IDEAL_EFFICIENCY = 1.1
-"""Noise and caches give a few percent; from here on the runs are hardly one job."""
 
 
 def comparability(runs: Sequence[MeasuredRun]) -> list[ScalingNote]:

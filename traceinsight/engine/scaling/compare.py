@@ -83,7 +83,7 @@ def _unusable(run: MeasuredRun, *, batches_differ: bool) -> str | None:
     if run.world_size is None:
         return 'its world size is not known; put a run.json with {"world_size": N} beside its traces'
     if run.step_ns is None:
-        return "no step could be measured"
+        return "its steps are not marked or have no length; call profiler.step() after each step"
     if batches_differ and run.batch_per_rank is None:
         return (
             "its batch is not known while those of the others differ; put a run.json with "

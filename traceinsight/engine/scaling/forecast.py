@@ -14,7 +14,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
+from traceinsight.base.units import format_share
 from traceinsight.diagnosis.scaling import Estimate, ForecastModel, ForecastPoint, ScalingPoint
+
+BEYOND_IDEAL_EFFICIENCY = 1.1
+"""Noise and caches give a few percent; from here on the runs are hardly one job."""
 
 Shape = Literal["saturating", "logarithmic", "linear", "quadratic"]
 
@@ -118,6 +122,11 @@ def _impossible(points: Sequence[ScalingPoint]) -> str | None:
         return "the runs used different devices"
     if len({point.batch_per_rank for point in points} - {None}) > 1:
         return "the batch per rank differs between the runs, so the loss is not a function of size alone"
+    if any(point.efficiency > BEYOND_IDEAL_EFFICIENCY for point in points):
+        return (
+            f"a run is beyond {format_share(BEYOND_IDEAL_EFFICIENCY)} of ideal, so something besides size "
+            "made it quicker"
+        )
     return None
 
 

@@ -16,6 +16,9 @@ _MOST_COUNT = 2**53
 NEARLY_SPLIT_SHARE = 0.01
 """A step with at most this share of its windows unsplit counts as split; so little changes no answer."""
 
+_NO_STEPS = ("whole recording", "none")
+"""Sources of steps that found none: a recording of any length would count as one step."""
+
 _SETTINGS = ("qcomms", "parallelism", "pipeline", "compile", "versions")
 """Fields of a manifest that should be equal in runs that differ in size only."""
 
@@ -46,7 +49,7 @@ def measure(name: str, diagnosis: Diagnosis, manifest: Mapping[str, object] | No
     facts = manifest or {}
     world, notes = _world_size(name, diagnosis, facts)
     nodes = facts.get("nodes")
-    step_ns = _step_ns(diagnosis)
+    step_ns = _step_ns(diagnosis) if diagnosis.run.step_source not in _NO_STEPS else None
     return MeasuredRun(
         name=name,
         world_size=world,

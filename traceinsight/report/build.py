@@ -16,6 +16,7 @@ from traceinsight.report.sections import (
     kernels,
     phases,
     run,
+    shards,
     stragglers,
 )
 
@@ -28,6 +29,7 @@ def build(diagnosis: Diagnosis, options: ReportOptions) -> Document:
         communication.section(diagnosis),
         forward.section(diagnosis, options),
         stragglers.section(diagnosis),
+        shards.section(diagnosis, options),
         phases.section(diagnosis),
         kernels.section(diagnosis),
         judgement.in_order(diagnosis),

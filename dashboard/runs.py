@@ -10,43 +10,67 @@ from traceinsight.api import Loaded
 from traceinsight.diagnosis import Diagnosis
 from traceinsight.diagnosis.scaling import Scaling
 
+from . import text
 from .source import Root, fingerprint
 from .store import Store, read_report
+
+UPLOAD = ":upload"
+"""The name of what the visitor uploaded; no path in the folder begins so on its own."""
 
 _MOST_REPORTS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Folders of traces and JSON reports by their path in the folder; nothing outside of it is ever read."""
+    """Folders of traces and JSON reports by their path in the folder; nothing outside of it is ever read.
+
+    ``upload`` is what this visitor brought: one run more, of the name ``UPLOAD``.
+    """
 
     root: Root
     store: Store
+    upload: Path | None = None
 
     def names(self) -> list[str]:
         """Folders first; "" is the folder itself, where traces lie in it directly."""
-        return [*self.folders(), *self._reports()]
+        own = [] if self.upload is None else [UPLOAD]
+        return [*own, *self._folders(), *self._reports()]
 
     def folders(self) -> list[str]:
         """Those that hold traces; a trace file given at the start counts, a report does not."""
+        own = [] if self.upload is None or read_report(self.upload) is not None else [UPLOAD]
+        return [*own, *self._folders()]
+
+    def title(self, name: str) -> str:
+        """What to call a run."""
+        return (
+            "your upload" if name == UPLOAD else text.name(name) or f"all of {text.name(self.root.path.name)}"
+        )
+
+    def resolve(self, name: str) -> Path:
+        """The path of a run. Raises UsageError outside the root."""
+        return self.upload if name == UPLOAD and self.upload is not None else self.root.resolve(name)
+
+    def _folders(self) -> list[str]:
         if self.root.path.is_file():
             return [] if read_report(self.root.path) is not None else [""]
         return [one for one in self.root.choices() if self._holds_traces(self.root.path / one)]
 
     def diagnosis(self, name: str) -> Diagnosis:
         """The run's diagnosis. Raises what ``traceinsight.analyze`` raises; UsageError outside the root."""
-        return self.store.diagnosis((fingerprint(self.root.resolve(name)), None))
+        return self.store.diagnosis((fingerprint(self.resolve(name)), None))
 
     def loaded(self, name: str) -> Loaded | None:
         """The run's traces; None for a report."""
-        path = self.root.resolve(name)
+        path = self.resolve(name)
         if read_report(path) is not None:
             return None
         return self.store.loaded((fingerprint(path), None))
 
     def scaling(self, names: Sequence[str]) -> Scaling:
         """Runs of several world sizes. Raises what ``traceinsight.scaling`` raises."""
-        return self.store.scaling({name or ".": fingerprint(self.root.resolve(name)) for name in names})
+        titles = {name: self.title(name) if name == UPLOAD else name or "." for name in names}
+        return self.store.scaling({titles[name]: fingerprint(self.resolve(name)) for name in names})
 
     def _holds_traces(self, folder: Path) -> bool:
         if folder.is_file():

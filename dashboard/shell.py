@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> None:
         colors,
         traces=None if is_report else lambda: _store().loaded(request),
         timeline=None if is_report else lambda: _store().timeline(request),
-        runs=Runs(root, _store()),
+        runs=Runs(root, _store(), upload=brought),
     )
     view.draw(context)
     downloads.draw(context)
@@ -78,7 +78,7 @@ def _brought() -> Path | None:
             help=f"Traces of all ranks, a zip archive of them, or one JSON report; at most "
             f"{format_bytes(MOST_BYTES)}. They are removed when you close the page.",
             on_change=forget,
-            args=(("traces", "run", "rank", "step"),),
+            args=(("traces", "run", "rank", "step", "before", "after", "sizes", "exchange"),),
         )
     return _own_folder().keep(files) if files else None
 

@@ -18,6 +18,7 @@ from traceinsight.diagnosis import Diagnosis
 from traceinsight.diagnosis.scaling import Scaling
 
 from .source import Fingerprint
+from .upload import is_upload
 
 _Key, _Value = TypeVar("_Key"), TypeVar("_Value")
 Progress = Callable[[int, int, str], None]
@@ -74,6 +75,7 @@ class Store:
         self._diagnoses.drop(inside)
         self._loaded.drop(inside)
         self._timelines.drop(inside)
+        self._scalings.drop(lambda runs: any(inside((files, None)) for _, files in runs))
 
     def is_known(self, request: Request) -> bool:
         """Whether the diagnosis is at hand, so that no progress need be shown."""
@@ -98,8 +100,12 @@ class Store:
         return self._scalings.get(tuple(runs.items()), lambda: api.scaling(paths))
 
     def _diagnose(self, request: Request, progress: Progress | None) -> Diagnosis:
-        report = read_report(Path(request[0].path))
-        return report if report is not None else api.diagnose(self.loaded(request, progress))
+        path = Path(request[0].path)
+        report = read_report(path)
+        if report is not None:
+            return report
+        found = api.diagnose(self.loaded(request, progress))
+        return without_folder(found, path if path.is_dir() else path.parent) if is_upload(path) else found
 
 
 def read_report(path: Path) -> Diagnosis | None:
@@ -113,3 +119,9 @@ def read_report(path: Path) -> Diagnosis | None:
         return msgspec.json.decode(path.read_bytes(), type=Diagnosis)
     except (msgspec.DecodeError, UnicodeDecodeError):  # also what has another shape (ValidationError)
         return None
+
+
+def without_folder(diagnosis: Diagnosis, folder: Path) -> Diagnosis:
+    """The same with names of files in place of their paths, wherever they stand: also in notes."""
+    prefix = msgspec.json.encode(f"{folder}/")[1:-1]
+    return msgspec.json.decode(msgspec.json.encode(diagnosis).replace(prefix, b""), type=Diagnosis)

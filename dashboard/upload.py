@@ -22,6 +22,7 @@ MOST_BYTES = 500 * 1024 * 1024
 MOST_UNPACKED_BYTES = 16 * 1024**3
 """What a zip archive may say that it holds; traces shrink to a twentieth, not to a thousandth."""
 
+_PREFIX = "traceinsight-upload-"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 120
 _TOO_MUCH = "Start the dashboard on the folder that holds the traces instead: traceinsight dashboard TRACES"
@@ -47,7 +48,7 @@ class Folder:
     """A private temporary folder with the files that were uploaded last; gone when closed or at exit."""
 
     def __init__(self) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="traceinsight-upload-"))  # mode 700
+        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))  # mode 700
         self._kept: tuple[str, ...] = ()
         self._remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
@@ -76,6 +77,13 @@ class Folder:
                 _check_archive(self.path / name, file.name)
             self._kept = wanted
         return self.path / names[0] if len(names) == 1 else self.path
+
+
+def is_upload(path: Path) -> bool:
+    """Whether a path is such a folder or lies in one."""
+    temporary = Path(tempfile.gettempdir())
+    inside = path.relative_to(temporary).parts if path.is_relative_to(temporary) else ()
+    return bool(inside) and inside[0].startswith(_PREFIX)
 
 
 def check_size(files: Sequence[Uploaded]) -> None:

@@ -39,8 +39,8 @@ def draw(context: Context) -> None:
             wait=number("wait", "ms", meaning="before the last member arrived"),
             unsplit=number("unsplit", "ms", meaning="peers not captured or not matched"),
             busy=number("busy", "ms", meaning="time the operation ran, exposed or not"),
-            payload=number("payload", "MB", meaning="largest a rank sends per step"),
-            bus=number("bus bandwidth", "GB/s", meaning="as nccl-tests define it"),
+            payload=number("payload", "MB", significant=True, meaning="largest a rank sends per step"),
+            bus=number("bus bandwidth", "GB/s", significant=True, meaning="as nccl-tests define it"),
         )
     chart(
         "Share of forward",
@@ -77,10 +77,16 @@ def _links(context: Context) -> None:
     if rows:
         table(
             rows,
-            bus=number("bus bandwidth", "GB/s", digits=1, meaning="median over the kind's collectives"),
-            limit=number("datasheet", "GB/s", digits=1, meaning="highest bus bandwidth that the link allows"),
-            share=number("share", "%", digits=1, meaning="of the datasheet"),
-            payload=number("payload", "MB", digits=3, meaning="median of what one rank sends at once"),
+            bus=number(
+                "bus bandwidth", "GB/s", significant=True, meaning="median over the kind's collectives"
+            ),
+            limit=number(
+                "datasheet", "GB/s", significant=True, meaning="highest bus bandwidth that the link allows"
+            ),
+            share=number("share", "%", significant=True, meaning="of the datasheet"),
+            payload=number(
+                "payload", "MB", significant=True, meaning="median of what one rank sends at once"
+            ),
         )
     for sentence in not_compared(diagnosis):
         show(paragraph(sentence, "muted"))
@@ -110,7 +116,7 @@ def _matrix(context: Context) -> None:
         "not recorded by either side.",
     )  # fmt: skip
     with st.expander("Numbers"):
-        table(matrix_rows(matrix), sent=number("sent", "MB per step"))
+        table(matrix_rows(matrix), sent=number("sent", "MB per step", significant=True))
 
 
 def kind_rows(diagnosis: Diagnosis) -> list[dict[str, Any]]:

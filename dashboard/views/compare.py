@@ -14,6 +14,7 @@ from traceinsight.report.comparison import build_comparison, interval, says
 
 from ..charts.compare import change_by_part, exposed_by_kind, parts_side_by_side
 from ..context import Context, linked_choice, show
+from ..runs import UPLOAD
 from ..text import block, escape, name, paragraph
 from .parts import chart, table
 from .whatif import edit_examples
@@ -54,15 +55,12 @@ def _choose(context: Context, names: list[str]) -> tuple[str, str]:
     for key in ("before", "after"):
         asked = st.query_params.get(key)
         if asked and asked not in names:
-            context.runs.root.resolve(asked)  # says why it is none of the choices
-    open_now = st.query_params.get("traces", "")
+            context.runs.resolve(asked)  # says why it is none of the choices
+    open_now = UPLOAD if UPLOAD in names else st.query_params.get("traces", "")
     shown = open_now if open_now in names else names[-1]
     _default("after", names, shown)
     _default("before", names, next(one for one in names if one != shown))
-
-    def title(one: str) -> str:
-        return name(one) or f"all of {name(context.runs.root.path.name)}"
-
+    title = context.runs.title
     left, right = st.columns(2)
     with left:
         before = linked_choice("Before", "before", names, names=title)

@@ -35,11 +35,13 @@ def table(rows: list[dict[str, Any]], **columns: Any) -> None:
     st.dataframe(rows, hide_index=True, column_config=columns or None)
 
 
-def number(label: str, unit: str, *, digits: int = 3, meaning: str = "") -> Any:
-    """A column of numbers with its unit in the heading and its definition on hover."""
-    return st.column_config.NumberColumn(
-        f"{label}, {unit}" if unit else label, format=f"%.{digits}f", help=meaning
-    )
+def number(label: str, unit: str, *, digits: int = 3, significant: bool = False, meaning: str = "") -> Any:
+    """A column of numbers with its unit in the heading and its definition on hover.
+
+    ``digits`` are decimals, or significant ones where values may be far apart: 3.5 MB/s are not 0.0 GB/s.
+    """
+    form = f"%.{digits}{'g' if significant else 'f'}"
+    return st.column_config.NumberColumn(f"{label}, {unit}" if unit else label, format=form, help=meaning)
 
 
 def section(context: Context, beginning: str) -> Section | None:

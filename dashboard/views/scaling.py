@@ -12,6 +12,7 @@ from traceinsight.report.scaling import build_scaling
 
 from ..charts.scaling import PART_WORDS, lost_parts, throughput
 from ..context import Context, show
+from ..runs import UPLOAD
 from ..text import block, escape, name, paragraph
 from .parts import chart, number, table
 
@@ -52,15 +53,14 @@ def _choose(context: Context, names: list[str]) -> list[str]:
     asked = st.query_params.get_all(_KEY)
     for one in asked:
         if one not in names:
-            context.runs.root.resolve(one)  # says why it is none of the choices
-    below = [one for one in names if one]
+            context.runs.resolve(one)  # says why it is none of the choices
+    below = [one for one in names if one not in {"", UPLOAD}]
     if _KEY not in st.session_state:
         wanted = [one for one in asked if one in names]
         st.session_state[_KEY] = wanted or (below if len(below) <= _MOST_AT_ONCE else [])
     chosen: list[str] = st.multiselect(
-        "Runs, one per world size", names, key=_KEY,
-        format_func=lambda one: name(one) or f"all of {name(context.runs.root.path.name)}",
-    )  # fmt: skip
+        "Runs, one per world size", names, key=_KEY, format_func=context.runs.title
+    )
     st.query_params[_KEY] = chosen
     return chosen
 

@@ -18,6 +18,7 @@ from traceinsight.base.errors import UsageError
 from traceinsight.report import FORMATS, ReportOptions
 
 from dashboard import upload  # isort: skip
+from dashboard.runs import UPLOAD  # isort: skip
 from dashboard.source import fingerprint  # isort: skip
 from dashboard.store import Store  # isort: skip
 from dashboard.upload import Folder, safe_names  # isort: skip
@@ -126,6 +127,44 @@ def test_uploaded_traces_are_shown_instead(open_app: Any, tmp_path: Path) -> Non
     assert "All ranks on one clock" in [one.value for one in app.subheader]
     app.file_uploader(key="upload").set_value([]).run()
     assert "Rank 2 comes late" in html_of(app)
+
+
+def test_a_report_of_an_upload_names_files_and_not_where_they_lay(folder: Folder) -> None:
+    files = [*sorted(SAMPLE.glob("*.gz")), SAMPLE / "run.json"]
+    taken = [File(one.name, one.read_bytes(), one.name) for one in files]
+    taken.append(File("notes.json", b'{"a": 1}', "notes"))  # skipped, and named in a note
+    found = Store().diagnosis((fingerprint(folder.keep(taken)), None))
+    assert found.run.files == [f"rank{rank}.pt.trace.json.gz" for rank in range(4)]
+    document = FORMATS["json"].render(found, ReportOptions())
+    assert "notes.json" in document
+    assert str(folder.path) not in document
+    assert "traceinsight-upload" not in document
+
+
+def test_an_upload_can_be_compared_with_the_runs_of_the_folder(open_app: Any, tmp_path: Path) -> None:
+    job = JobBuilder(world_size=4).build().write(tmp_path / "job")
+    files = [(path.name, path.read_bytes()) for path in sorted(job.iterdir()) if "rank" in path.name]
+    app = opened(open_app, *files, page="compare")
+    assert app.selectbox(key="after").value == UPLOAD
+    assert app.selectbox(key="after").options == ["your upload", "all of late_rank"]
+    assert app.selectbox(key="before").value == ""
+    assert "Where the step changed" in [one.value for one in app.subheader]
+    assert "traceinsight-upload" not in html_of(app)
+    app.file_uploader(key="upload").set_value([]).run()
+    assert [one.value for one in app.exception] == []
+    assert "There is one run here" in html_of(app)
+
+
+def test_an_upload_is_offered_as_one_more_size(open_app: Any, tmp_path: Path) -> None:
+    job = JobBuilder(world_size=2).build().write(tmp_path / "job")
+    files = [(path.name, path.read_bytes()) for path in sorted(job.iterdir()) if "rank" in path.name]
+    app = opened(open_app, *files, page="scaling")
+    assert app.multiselect(key="sizes").options == ["your upload", "all of late_rank"]
+    assert "Choose runs of the same job" in html_of(app)
+    app.multiselect(key="sizes").set_value([UPLOAD, ""]).run()
+    assert [one.value for one in app.exception] == []
+    assert "traceinsight-upload" not in html_of(app)
+    assert {"your upload", "."} == set(app.dataframe[0].value["run"])
 
 
 def test_an_uploaded_report_is_shown(open_app: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Callable
+from typing import Literal
 
 import streamlit as st
 
@@ -15,6 +16,7 @@ from traceinsight.report import FORMATS, ReportOptions
 
 from .context import Context
 
+SIDEBAR = "perfetto_sidebar"
 _REPORTS = {
     "html": ("HTML", "text/html"),
     "json": ("JSON", "application/json"),
@@ -31,7 +33,7 @@ def draw(context: Context) -> None:
             _button(title, name, mime, _report(kind, context.diagnosis))
         if context.traces is not None:
             st.caption("All ranks in one trace, for ui.perfetto.dev")
-            perfetto_button(context, key="perfetto_sidebar")
+            perfetto_button(context, key=SIDEBAR)
 
 
 def perfetto_button(context: Context, *, key: str) -> None:
@@ -44,6 +46,7 @@ def perfetto_button(context: Context, *, key: str) -> None:
             "application/gzip",
             lambda: perfetto(traces(), context.diagnosis),
             key=key,
+            width="content" if key != SIDEBAR else "stretch",
         )
 
 
@@ -60,8 +63,12 @@ def _report(kind: str, diagnosis: Diagnosis) -> Callable[[], str]:
 
 
 def _button(
-    title: str, name: str, mime: str, make: Callable[[], str | bytes], *, key: str | None = None
+    title: str,
+    name: str,
+    mime: str,
+    make: Callable[[], str | bytes],
+    *,
+    key: str | None = None,
+    width: Literal["stretch", "content"] = "stretch",
 ) -> None:
-    st.download_button(
-        title, data=make, file_name=name, mime=mime, on_click="ignore", width="stretch", key=key
-    )
+    st.download_button(title, data=make, file_name=name, mime=mime, on_click="ignore", width=width, key=key)

@@ -77,7 +77,7 @@ def figure(colors: Palette, *, height: int, x_title: str = "", y_title: str = ""
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "xaxis": {"title": {"text": x_title}, **grid},
-            "yaxis": {"title": {"text": y_title}, **grid},
+            "yaxis": {"title": {"text": y_title}, "ticklabelstandoff": 6, **grid},
             "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.0, "x": 0, "traceorder": "normal"},
             "hoverlabel": {"align": "left"},
             "bargap": 0.25,
@@ -95,6 +95,7 @@ h3 {{ font-size: 1.3rem !important; }}
 .ti h1.small {{ font-size: 1.05rem; margin: 0; }}
 .ti {{ overflow-wrap: anywhere; line-height: 1.5; }} .ti * {{ unicode-bidi: isolate; }}
 .ti p {{ margin: 0 0 .4rem; max-width: 52rem; }}
+[data-testid="stButtonGroup"] button {{ padding-inline: .65rem; }}
 .ti .muted {{ color: {colors.muted}; }} .ti .good {{ color: {colors.good}; font-weight: 600; }}
 .ti .strong {{ font-weight: 600; }}
 .ti .critical {{ color: {colors.critical}; font-weight: 600; }}

@@ -90,7 +90,7 @@ def heavy_bars(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None:
         "<extra></extra>",
     )  # fmt: skip
     drawing.add_vline(x=1, line={"color": colors.ink, "dash": "dot", "width": 1})
-    drawing.update_yaxes(autorange="reversed", ticklabelstandoff=6)
+    drawing.update_yaxes(autorange="reversed")
     return drawing
 
 

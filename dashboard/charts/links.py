@@ -66,16 +66,17 @@ def against_datasheet(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None
     rows = datasheet_rows(diagnosis)[:12]
     if not rows:
         return None
-    drawing = figure(colors, height=90 + 40 * len(rows), x_title="% of the link's datasheet")
+    drawing = figure(colors, height=90 + 46 * len(rows), x_title="% of the link's datasheet")
     drawing.add_bar(
         orientation="h",
-        y=[f"{number}. {label(row['kind'], 26)}" for number, row in enumerate(rows, start=1)],
+        y=[
+            f"{number}. {label(row['kind'], 24)}<br>{format_gbps(row['bus'])} of {format_gbps(row['limit'])}"
+            for number, row in enumerate(rows, start=1)
+        ],
         x=[row["share"] for row in rows],
         marker_color=colors.part("transfer"),
-        text=[f"{format_gbps(row['bus'])} of {format_gbps(row['limit'])}" for row in rows],
-        textposition="auto",
         customdata=[[format_share(row["share"] / 100), label(row["link"], 60)] for row in rows],
-        hovertemplate="%{y}: %{text}, %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
+        hovertemplate="%{y}, %{customdata[0]}<br>%{customdata[1]}<extra></extra>",
     )
     drawing.update_xaxes(range=[0, max(100.0, *(row["share"] for row in rows))], ticksuffix="%")
     drawing.update_yaxes(autorange="reversed")

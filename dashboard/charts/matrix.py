@@ -15,6 +15,8 @@ from ..theme import Palette, figure
 
 TOTAL = "all"
 
+_WRITTEN_UP_TO = 8  # ranks; with more, numbers do not fit their cells on a phone
+
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
@@ -65,21 +67,24 @@ def matrix_chart(matrix: Matrix, colors: Palette) -> go.Figure | None:
     if not known or not max(known):
         return None
     names = [str(rank) for rank in matrix.ranks]
+    written = len(names) <= _WRITTEN_UP_TO
     drawing = figure(colors, height=min(140 + 30 * len(names), 720), x_title="to rank", y_title="from rank")
     drawing.add_heatmap(
         x=names,
         y=names,
         z=[[None if cell is None else cell / 1e6 for cell in row] for row in matrix.cells],
-        text=[[format_bytes(cell) for cell in row] for row in matrix.cells],
-        texttemplate="%{text}" if len(names) <= 8 else None,
+        text=[["" if cell is None else f"{cell / 1e6:.3g}" for cell in row] for row in matrix.cells],
+        texttemplate="%{text}" if written else None,
+        customdata=[[format_bytes(cell) for cell in row] for row in matrix.cells],
         colorscale=[[0, colors.panel], [1, colors.part("transfer")]],
         zmin=0,
         zmax=max(known) / 1e6,
         xgap=2 if len(names) <= 64 else 0,
         ygap=2 if len(names) <= 64 else 0,
         hoverongaps=False,
+        showscale=not written,
         colorbar={"title": {"text": "MB"}, "thickness": 12},
-        hovertemplate="rank %{y} to rank %{x}: %{text} per step<extra></extra>",
+        hovertemplate="rank %{y} to rank %{x}: %{customdata} per step<extra></extra>",
     )
     drawing.update_xaxes(type="category", showgrid=False, nticks=32)
     drawing.update_yaxes(type="category", showgrid=False, autorange="reversed", nticks=32)

@@ -20,6 +20,9 @@ PART_WORDS = {
     "idle": "idle",
 }
 
+SMALLEST_SHARE = 0.001
+"""Of a step. A part that nowhere changes by as much is neither drawn nor listed."""
+
 
 def throughput(result: Scaling, colors: Palette) -> go.Figure | None:
     """Throughput over that of the smallest run by world size, beside ideal; forecast sizes are hollow."""
@@ -85,7 +88,7 @@ def lost_parts(result: Scaling, colors: Palette) -> go.Figure | None:
     drawing.update_xaxes(type="category")
     for part, word in PART_WORDS.items():
         lengths = [lost.part_ns(part) for _, lost in shown]
-        if any(lengths):
+        if any(abs(ns) >= SMALLEST_SHARE * one.step_ns for ns, (one, _) in zip(lengths, shown, strict=True)):
             drawing.add_bar(
                 name=word,
                 x=[f"{one.world_size:,}" for one, _ in shown],

@@ -33,12 +33,14 @@ def draw(context: Context) -> None:
     if diagnosis.communication:
         table(
             kind_rows(diagnosis),
-            exposed=number("exposed", "ms", meaning="while nothing computes, per step, mean over ranks"),
-            share=number("exposed", "% of step", digits=1, meaning="of the mean step window"),
-            transfer=number("transfer", "ms", meaning="after the last member arrived"),
-            wait=number("wait", "ms", meaning="before the last member arrived"),
-            unsplit=number("unsplit", "ms", meaning="peers not captured or not matched"),
-            busy=number("busy", "ms", meaning="time the operation ran, exposed or not"),
+            exposed=number(
+                "exposed", "ms", significant=True, meaning="while nothing computes, per step, mean over ranks"
+            ),
+            share=number("exposed", "% of step", significant=True, meaning="of the mean step window"),
+            transfer=number("transfer", "ms", significant=True, meaning="after the last member arrived"),
+            wait=number("wait", "ms", significant=True, meaning="before the last member arrived"),
+            unsplit=number("unsplit", "ms", significant=True, meaning="peers not captured or not matched"),
+            busy=number("busy", "ms", significant=True, meaning="time the operation ran, exposed or not"),
             payload=number("payload", "MB", significant=True, meaning="largest a rank sends per step"),
             bus=number("bus bandwidth", "GB/s", significant=True, meaning="as nccl-tests define it"),
         )
@@ -112,8 +114,8 @@ def _matrix(context: Context) -> None:
     matrix = matrix_named(context.diagnosis, chosen)
     chart(
         "", matrix_chart(matrix, context.colors), "Nothing is sent.", key="matrix",
-        note="Sender by row, receiver by column, per step. The diagonal stays on its rank. An empty cell was "
-        "not recorded by either side.",
+        note="MB per step, sender by row, receiver by column. The diagonal stays on its rank. An empty cell "
+        "was not recorded by either side.",
     )  # fmt: skip
     with st.expander("Numbers"):
         table(matrix_rows(matrix), sent=number("sent", "MB per step", significant=True))

@@ -122,7 +122,7 @@ def part_rows(found: Comparison) -> list[dict[str, Any]]:
     """The step, its parts and the causes of idle time."""
     rows = [("step", found.step_time)]
     if found.equal_batch is not None:
-        rows.append(("step at the batch of before", found.equal_batch))
+        rows.append(("step, equal batch", found.equal_batch))
     rows += [(row.part, row.change) for row in found.partition]
     rows += [(f"idle: {row.part}", row.change) for row in found.idle_by_cause]
     return [

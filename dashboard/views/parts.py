@@ -31,7 +31,12 @@ def chart(title: str, drawing: go.Figure | None, empty: str, *, note: str = "", 
 
 
 def table(rows: list[dict[str, Any]], **columns: Any) -> None:
-    """Numbers to sort and to download as CSV (the button stands in the table's corner)."""
+    """Numbers to sort and to download as CSV (the button stands in the table's corner).
+
+    A column of which nothing was measured is left out.
+    """
+    used = {key for row in rows for key, value in row.items() if value is not None}
+    rows = [{key: value for key, value in row.items() if key in used} for row in rows]
     st.dataframe(rows, hide_index=True, column_config=columns or None)
 
 

@@ -10,7 +10,7 @@ from traceinsight.base.errors import TraceInsightError
 from traceinsight.diagnosis.scaling import PARTS, Scaling
 from traceinsight.report.scaling import build_scaling
 
-from ..charts.scaling import PART_WORDS, lost_parts, throughput
+from ..charts.scaling import PART_WORDS, SMALLEST_SHARE, lost_parts, throughput
 from ..context import Context, show
 from ..runs import UPLOAD
 from ..text import block, escape, name, paragraph
@@ -88,10 +88,17 @@ def _answer(context: Context, result: Scaling) -> None:
         note="Step minus ideal step, each part minus what it is there; the parts sum to the loss. "
         "Below zero: shorter than there.",
     )  # fmt: skip
-    table(lost_rows(result))
+    table(lost_rows(result), **{word: number(word, "ms") for word in ("lost", *PART_WORDS.values())})
     if result.forecast:
         st.subheader("Forecast for larger sizes", anchor=False)
-        table(forecast_rows(result))
+        table(
+            forecast_rows(result),
+            speedup=number("speedup", "", digits=2, meaning="throughput over that of the smallest run"),
+            low=number("at least", "", digits=2),
+            high=number("at most", "", digits=2),
+            efficiency=number("efficiency", "%", digits=1, meaning="speedup / ideal"),
+            step=number("step", "ms"),
+        )
         found = next(one for one in document.sections if one.title.startswith("Forecast"))
         show(*(paragraph(getattr(one, "legend", ""), "muted") for one in found.blocks))
     for section in document.sections:
@@ -122,16 +129,18 @@ def point_rows(result: Scaling) -> list[dict[str, Any]]:
 
 
 def lost_rows(result: Scaling) -> list[dict[str, Any]]:
-    """Milliseconds lost per step and part; parts that no run has are left out."""
+    """Milliseconds lost per step and part; parts that hardly change in any run are left out."""
     shown = [(one, one.lost) for one in result.points[1:]]
-    used = [part for part in PARTS if any(lost and lost.part_ns(part) for _, lost in shown)]
+    used = [
+        part
+        for part in PARTS
+        if any(lost and abs(lost.part_ns(part)) >= SMALLEST_SHARE * one.step_ns for one, lost in shown)
+    ]
     return [
         {
             "ranks": one.world_size,
-            "lost, ms": one.lost_ns / 1e6,
-            **{
-                f"{PART_WORDS[part]}, ms": None if lost is None else lost.part_ns(part) / 1e6 for part in used
-            },
+            "lost": one.lost_ns / 1e6,
+            **{PART_WORDS[part]: None if lost is None else lost.part_ns(part) / 1e6 for part in used},
         }
         for one, lost in shown
     ]
@@ -143,11 +152,11 @@ def forecast_rows(result: Scaling) -> list[dict[str, Any]]:
         {
             "ranks": one.world_size,
             "speedup": one.throughput_ratio.expected,
-            "at least": one.throughput_ratio.low,
-            "at most": one.throughput_ratio.high,
+            "low": one.throughput_ratio.low,
+            "high": one.throughput_ratio.high,
             "ideal": one.ideal,
-            "efficiency, %": 100 * one.efficiency.expected,
-            "step, ms": one.step_ns.expected / 1e6,
+            "efficiency": 100 * one.efficiency.expected,
+            "step": one.step_ns.expected / 1e6,
         }
         for one in result.forecast
     ]

@@ -97,8 +97,8 @@ def _explorer(context: Context, timeline: Timeline, home: Window, ranks: list[in
     show(
         paragraph(
             "Drag across the chart to look closer; the detail is fetched for the window. Pieces too short to "
-            "draw are put together, and hovering says how many. The dark line is the critical path: what the "
-            "end of the steps waited for.",
+            "draw are put together, and hovering says how many. The line across the rows is the critical "
+            "path: what the end of the steps waited for.",
             "muted",
         )
     )

@@ -51,7 +51,8 @@ def test_the_heat_map_is_in_megabytes_with_gaps_where_nothing_is_known() -> None
     assert drawing is not None
     (heat,) = drawing.data
     assert [list(row) for row in heat.z] == [[1, 2], [3, None]]
-    assert heat.text[0][1] == "2.00 MB"
+    assert [list(row) for row in heat.text] == [["1", "2"], ["3", ""]]
+    assert heat.customdata[0][1] == "2.00 MB"
     assert (heat.zmin, heat.zmax) == (0, 3)
 
 
@@ -75,7 +76,7 @@ def test_bandwidth_is_a_share_of_what_the_link_allows() -> None:
     drawing = against_datasheet(diagnosis, LIGHT)
     assert drawing is not None
     assert list(drawing.data[0].x) == pytest.approx([20])
-    assert drawing.data[0].text[0] == "60.0 GB/s of 300 GB/s"
+    assert drawing.data[0].y[0].endswith("<br>60.0 GB/s of 300 GB/s")
 
 
 def test_rings_and_exchanges_have_limits_of_their_own() -> None:

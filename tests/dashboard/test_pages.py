@@ -13,6 +13,7 @@ from tests.conftest import REPOSITORY
 from traceinsight import api
 
 from dashboard.downloads import perfetto  # isort: skip
+from dashboard.views.parts import number  # isort: skip
 
 PAGES = [
     "overview", "ranks", "shards", "communication", "timeline", "work", "whatif", "compare", "scaling",
@@ -212,6 +213,11 @@ def test_a_timeline_of_every_kind_of_traces(kind: str, tmp_path: Path, open_app:
 
 def test_a_timeline_needs_traces(report_of: Any, open_app: Any) -> None:
     assert "A timeline needs the traces" in html_of(open_app(report_of("late_rank"), page="timeline"))
+
+
+def test_small_bandwidths_keep_their_digits() -> None:
+    """3.5 MB/s are not 0.0 GB/s."""
+    assert number("bus", "GB/s", significant=True)["type_config"]["format"] == "%.3g"
 
 
 def test_the_matrix_of_an_exchange_can_be_chosen(tmp_path: Path, open_app: Any) -> None:

@@ -110,7 +110,21 @@ def test_without_parts_nothing_is_drawn_but_the_speed() -> None:
     bare: Scaling = replace(result, points=[replace(one, parts=None, lost=None) for one in result.points])
     assert lost_parts(bare, LIGHT) is None
     assert throughput(bare, LIGHT) is not None
-    assert [row["lost, ms"] for row in lost_rows(bare)] == [1, 3]
+    assert [row["lost"] for row in lost_rows(bare)] == [1, 3]
+
+
+def test_parts_that_hardly_change_are_left_out() -> None:
+    result = sizes(0, 1)
+    point = result.points[1]
+    assert point.lost is not None
+    nearly = replace(point, lost=replace(point.lost, copy_ns=point.step_ns // 1001))
+    some = replace(point, lost=replace(point.lost, copy_ns=point.step_ns // 999))
+    for shown, words in ((nearly, ["transfer"]), (some, ["transfer", "copy"])):
+        changed = replace(result, points=[result.points[0], shown])
+        drawing = lost_parts(changed, LIGHT)
+        assert drawing is not None
+        assert sorted(one.name for one in drawing.data) == sorted(words)
+        assert sorted(lost_rows(changed)[0]) == sorted(["ranks", "lost", *words])
 
 
 def test_without_a_forecast_none_is_drawn() -> None:
@@ -133,5 +147,5 @@ def test_hostile_run_names_are_text() -> None:
 def test_forecast_rows_hold_the_interval() -> None:
     row = forecast_rows(sizes(0, 1, 3))[0]
     assert row["ranks"] == 64
-    assert row["at least"] < row["speedup"] < row["at most"]
-    assert forecast_rows(sizes(0, 1))[0]["at least"] is None
+    assert row["low"] < row["speedup"] < row["high"]
+    assert forecast_rows(sizes(0, 1))[0]["low"] is None

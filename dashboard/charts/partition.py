@@ -83,7 +83,7 @@ def _stacked(
     if not ranks:
         return None
     drawing = figure(colors, height=340, x_title="rank", y_title=y_title)
-    drawing.update_layout(barmode="stack", bargap=0.25 if len(ranks) <= 64 else 0)
+    drawing.update_layout(barmode="stack", bargap=0.25 if len(ranks) <= 64 else 0, showlegend=True)
     drawing.update_xaxes(type="category", nticks=32)
     drawing.update_yaxes(range=[0, 100], ticksuffix="%")
     for part, name in parts.items():

@@ -84,7 +84,7 @@ def lost_parts(result: Scaling, colors: Palette) -> go.Figure | None:
     if not shown:
         return None
     drawing = figure(colors, height=340, x_title="ranks", y_title="lost per step, ms")
-    drawing.update_layout(barmode="relative")
+    drawing.update_layout(barmode="relative", showlegend=True)  # one colour alone says nothing
     drawing.update_xaxes(type="category")
     for part, word in PART_WORDS.items():
         lengths = [lost.part_ns(part) for _, lost in shown]

@@ -206,7 +206,10 @@ def _names(runs: list[str], count: int) -> str:
 
 
 def _runs(result: Scaling) -> Section:
-    rows = tuple((f"{one.world_size:,} ranks", _run_text(one)) for one in result.points)
+    rows = tuple(
+        (f"{one.world_size:,} {'rank' if one.world_size == 1 else 'ranks'}", _run_text(one))
+        for one in result.points
+    )
     blocks: tuple[Block, ...] = (Facts(rows),)
     return Section("The runs", blocks, detail=True)
 

@@ -7,8 +7,8 @@ make the same change in the specification, simulate that, and compare step times
 of the edits: :func:`changes` says in its words (fields of a specification) what each change is. Prints
 Markdown.
 
-Seeds 0 to 79 and 9000 to 9039 were looked at while replay and this generator were worked on: quote other
-seeds, and use up new ones after each change that their results have led to.
+Seeds 0 to 79, 9000 to 9039 and 20000 to 20039 were looked at while replay and this generator were worked on:
+quote other seeds, and use up new ones after each change that their results have led to.
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def changes(fields: Fields) -> Iterator[tuple[str, Fields]]:
 def _groups(fields: Fields) -> Iterator[tuple[str, Fields]]:
     """Sharding groups of a node, or of half the only one; a placement by hand is folded into them.
 
-    With a sync every 4 steps, one of the 4 measured ones has it.
+    The true step is the mean over a whole period: with a sync every 4 steps, one of 4 measured ones has it.
     """
     per_node = fields["cluster"]["gpus_per_node"]
     size = per_node if fields["cluster"]["nodes"] > 1 else per_node // 2

@@ -91,8 +91,22 @@ class ReplicaSync:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What kernels beside a transfer lose.
+
+    ``loss`` of their speed per transfer, 0..1. ``share`` has shape (n_nodes,): the measured time that each
+    was beside transfers, over its duration; above 1 beside several.
+    """
+
+    loss: float
+    share: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """One stretch of consecutive steps, ready to replay. ``origin_ns`` is its start on the common clock.
+
+    ``beside`` is None where kernels do not show that transfers slow them.
 
     What edits leave for those after them: ``latency_ns``, the part of each transfer that its bytes do not
     explain, shape (n_nodes,); ``links``, what the job's links carry; ``group_size``, the ranks that exchanges
@@ -107,6 +121,7 @@ class Graph:
     links: Links | None = None
     group_size: int | None = None
     sync: ReplicaSync | None = None
+    beside: Beside | None = None
 
     def with_durations(self, duration_ns: NDArray[np.float64]) -> Graph:
         """The same graph with other durations of work."""

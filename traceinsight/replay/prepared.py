@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceinsight.base.statistics import median
+from traceinsight.replay.beside import with_beside
 from traceinsight.replay.build import build_graph
 from traceinsight.replay.graph import Graph
 from traceinsight.replay.solve import Times, replay, step_length_ns
@@ -77,6 +78,7 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
             f"causes explain the step time only to {residual.share:.1%} (limit {MAX_RESIDUAL_SHARE:.0%})",
             residual,
         )
+    graphs = with_beside(graphs, trace_set)
     return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual)
 
 

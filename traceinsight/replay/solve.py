@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.replay.beside import settled
 from traceinsight.replay.graph import Graph
 
 Times = NDArray[np.float64]
@@ -60,6 +61,7 @@ def step_length_ns(graphs: Sequence[Graph], starts_ns: Sequence[Times]) -> float
 
 def expected_step_ns(graphs: Sequence[Graph]) -> float:
     """The mean step length of replayed graphs, with each one's share of the replica syncs; ns."""
+    graphs = [settled(graph, replay(graph)) if graph.beside else graph for graph in graphs]
     starts = [replay(graph) for graph in graphs]
     lengths = [len(graph.steps) - 1 for graph in graphs]
     added = [_sync_ns(*one) for one in zip(graphs, starts, strict=True)]

@@ -27,8 +27,8 @@ class FasterNetwork:
     share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's rings do.
     Of the latency the messages to other nodes get the new network's: one per peer in an all-to-all, two per
     doubling of the nodes in an all-reduce; a network given by its bandwidth keeps the present one. Needs the
-    collectives' sizes. Assumes off-node links are the bottleneck now, and that transfers slow no compute:
-    where kernels run slower beside long transfers, the step after the change is predicted too long.
+    collectives' sizes. Assumes off-node links are the bottleneck now. Kernels that ran slower beside long
+    transfers get faster where the run shows by how much; else the step is predicted too long.
     """
 
     target: str
@@ -114,8 +114,8 @@ class Overlap:
     """``overlap=<phase>``: nothing on the device waits for this phase's exchanges inside the step.
 
     Model: waits for the transfers of the phase are cut, as when a pipeline starts them a step earlier, and no
-    other exchange queues behind them; they still take place and still follow each other. Assumes compute is
-    not slowed by them.
+    other exchange queues behind them; they still take place and still follow each other. Compute beside them
+    gets slower where the run shows by how much.
     """
 
     phase: str

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import plotly.graph_objects as go
 
 from traceinsight.base.units import format_ns
-from traceinsight.diagnosis.prediction import WhatIf
+from traceinsight.diagnosis.prediction import StepParts, WhatIf
 
 from ..text import label
-from ..theme import Palette, figure
+from ..theme import REPLICA_SYNC, Palette, figure
+
+_PARTS = ("compute", "transfer", "wait", "copy", "replica_sync", "idle")
 
 
 def step_after_edits(answer: WhatIf, colors: Palette) -> go.Figure | None:
@@ -42,3 +46,46 @@ def step_after_edits(answer: WhatIf, colors: Palette) -> go.Figure | None:
     )
     drawing.update_yaxes(autorange="reversed")
     return drawing
+
+
+def parts_after_edits(answer: WhatIf, colors: Palette) -> go.Figure | None:
+    """The step of each rank in parts: now (pale, at the left) and after all changes that apply."""
+    if not answer.parts_after or len(answer.parts_before) != len(answer.parts_after):
+        return None
+    ranks = [one.rank for one in answer.parts_after]
+    drawing = figure(colors, height=360, x_title="rank", y_title="time per step, ms")
+    drawing.update_layout(barmode="overlay")
+    _add_parts(drawing, answer.parts_before, colors, now=True)
+    _add_parts(drawing, answer.parts_after, colors, now=False)
+    shown = range(0, len(ranks), 1 + len(ranks) // 32)
+    drawing.update_xaxes(tickvals=list(shown), ticktext=[str(ranks[at]) for at in shown], showgrid=False)
+    return drawing
+
+
+def _add_parts(drawing: go.Figure, rows: Sequence[StepParts], colors: Palette, *, now: bool) -> None:
+    below = [0] * len(rows)
+    for part in _PARTS:
+        lengths: list[int] = [getattr(one, f"{part}_ns") for one in rows]
+        word = part.replace("_", " ")
+        if any(lengths):
+            drawing.add_bar(
+                name=word,
+                legendgroup=word,
+                showlegend=not any(one.name == word for one in drawing.data),
+                x=list(range(len(rows))),
+                y=[ns / 1e6 for ns in lengths],
+                base=[ns / 1e6 for ns in below],
+                width=0.38,
+                offset=-0.4 if now else 0.02,
+                opacity=0.45 if now else 1.0,
+                marker={
+                    "color": REPLICA_SYNC if part == "replica_sync" else colors.part(part),
+                    "line": {"width": 0},
+                },
+                hovertext=[
+                    f"rank {one.rank}, {'now' if now else 'after'}: {word} {format_ns(ns)}"
+                    for one, ns in zip(rows, lengths, strict=True)
+                ],
+                hovertemplate="%{hovertext}<extra></extra>",
+            )
+        below = [sum(pair) for pair in zip(below, lengths, strict=True)]

@@ -11,7 +11,7 @@ from traceinsight.base.errors import TraceInsightError
 from traceinsight.base.units import format_ns, format_share
 from traceinsight.diagnosis.prediction import WhatIf
 
-from ..charts.prediction import step_after_edits
+from ..charts.prediction import parts_after_edits, step_after_edits
 from ..context import Context, show
 from ..text import name, paragraph
 from .parts import chart, number, table
@@ -69,6 +69,13 @@ def _answer(context: Context, edits: list[str]) -> None:
         note=f"Replay explains the measured steps to within {format_share(answer.replay.residual_share)} of "
         "the step. The line is the interval of the prediction.",
     )  # fmt: skip
+    drawing = parts_after_edits(answer, context.colors)
+    if drawing is not None:
+        chart(
+            "Where the step of each rank would go", drawing, "", key="parts_after",
+            note="Replayed: at the left, pale, the step now; at the right with all of these changes that "
+            "apply. What vanishes in one part may return in another.",
+        )  # fmt: skip
     table(
         edit_rows(answer),
         alone=number(

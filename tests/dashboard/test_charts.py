@@ -10,13 +10,13 @@ from tests.conftest import REPOSITORY
 from tests.report.diagnoses import CASES, collective, communication_row, late_rank
 from traceinsight.diagnosis import Interval, NanosecondRange, RoadmapEntry
 from traceinsight.diagnosis.comparison import Comparison
-from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+from traceinsight.diagnosis.prediction import PredictedEdit, Replay, StepParts, WhatIf
 from traceinsight.engine.comparison import compare
 
 from dashboard.charts.communication import exposed_bars, size_and_bandwidth  # isort: skip
 from dashboard.charts.compare import change_by_part, exposed_by_kind, parts_side_by_side  # isort: skip
 from dashboard.charts.partition import forward_bars, idle_causes, partition_bars  # isort: skip
-from dashboard.charts.prediction import step_after_edits  # isort: skip
+from dashboard.charts.prediction import parts_after_edits, step_after_edits  # isort: skip
 from dashboard.charts.remedies import step_after_each, waterfall  # isort: skip
 from dashboard.charts.steps import cells, heat_map, step_times  # isort: skip
 from dashboard.charts.work import kernel_families, phases  # isort: skip
@@ -176,6 +176,34 @@ def test_a_prediction_shows_each_edit_on_top_of_the_others() -> None:
     assert list(bar.error_x.array) == pytest.approx([0, 1.5])
     assert list(bar.error_x.arrayminus) == pytest.approx([0, 1])
     assert step_after_edits(replace(answer, edits=[skipped]), LIGHT) is None
+
+
+def step_parts(rank: int, wait_ns: int) -> StepParts:
+    return StepParts(
+        rank=rank, compute_ns=6_000_000, transfer_ns=1_000_000, wait_ns=wait_ns, copy_ns=0, idle_ns=0,
+        replica_sync_ns=0,
+    )  # fmt: skip
+
+
+def test_parts_of_the_step_stand_on_each_other_now_and_after() -> None:
+    answer = WhatIf(
+        run=late_rank().run,
+        replay=Replay(residual_share=0.01, worst_step=0.02, predicted=True, reason=None),
+        step_ns=10_000_000,
+        edits=[],
+        parts_before=[step_parts(4, 3_000_000), step_parts(6, 0)],
+        parts_after=[step_parts(4, 500_000), step_parts(6, 0)],
+    )
+    drawing = parts_after_edits(answer, LIGHT)
+    assert drawing is not None
+    assert list(drawing.layout.xaxis.ticktext) == ["4", "6"]
+    bars = {(bar.name, bar.opacity): (list(bar.base), list(bar.y)) for bar in drawing.data}
+    assert set(bars) == {(part, pale) for part in ("compute", "transfer", "wait") for pale in (0.45, 1)}
+    assert bars["wait", 0.45] == ([7, 7], [3, 0])
+    assert bars["wait", 1] == ([7, 7], [0.5, 0])
+    assert {bar.marker.color for bar in drawing.data if bar.name == "wait"} == {PARTS["wait"]}
+    assert sum(bar.showlegend for bar in drawing.data) == 3
+    assert parts_after_edits(replace(answer, parts_after=[]), LIGHT) is None
 
 
 @pytest.mark.parametrize("chart", CHARTS)

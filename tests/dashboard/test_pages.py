@@ -142,6 +142,14 @@ def test_what_if_predicts_from_traces(open_app: Any) -> None:
     assert app.dataframe[0].value["total"][0] > 1
 
 
+def test_what_if_shows_where_the_step_of_each_rank_would_go(tmp_path: Path, open_app: Any) -> None:
+    app = open_app(JobBuilder(world_size=3).build().write(tmp_path / "job"), page="whatif")
+    app.multiselect(key="edits_chosen").set_value(["qcomms=fp8"])
+    app.button[0].click().run()
+    assert [one.value for one in app.exception] == []
+    assert "Where the step of each rank would go" in [one.value for one in app.subheader]
+
+
 def test_what_if_explains_a_wrong_edit(open_app: Any) -> None:
     app = open_app(REPOSITORY / "sample_traces" / "late_rank", page="whatif")
     app.multiselect(key="edits_chosen").set_value(["narrow=<b>x</b>"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import field
+
 from traceinsight.diagnosis.advice import Interval
 from traceinsight.diagnosis.measurements import NanosecondRange
 from traceinsight.diagnosis.run import Run, Struct
@@ -41,14 +43,32 @@ class PredictedEdit(Struct, frozen=True):
     detail: str | None = None
 
 
+class StepParts(Struct, frozen=True):
+    """Where the replayed step of one rank goes, in ns; the parts sum to the step."""
+
+    rank: int
+    compute_ns: int
+    transfer_ns: int
+    wait_ns: int
+    copy_ns: int
+    idle_ns: int
+    replica_sync_ns: int  # its share of the syncs of replicas, which not every step has
+
+
 class WhatIf(Struct, frozen=True):
-    """Edits applied one after another to one run; ``step_ns`` is today's step, from step end to step end."""
+    """Edits applied one after another to one run; ``step_ns`` is today's step, from step end to step end.
+
+    ``parts_before`` and ``parts_after`` are per rank, replayed without and with all edits that apply; empty
+    where nothing is predicted, ranks have no device, or no two steps in a row were captured.
+    """
 
     run: Run
     replay: Replay
     step_ns: int | None
     edits: list[PredictedEdit]
     schema_version: int = 1
+    parts_before: list[StepParts] = field(default_factory=list)
+    parts_after: list[StepParts] = field(default_factory=list)
 
     def speedups_per_example(self) -> list[tuple[float, float] | None]:
         """(against the edits before it, against today) of each edit; None where it does not apply.

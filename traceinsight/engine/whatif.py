@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 
 from traceinsight.diagnosis import Interval, NanosecondRange, OtherRun
-from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
+from traceinsight.diagnosis.prediction import PredictedEdit, Replay, StepParts, WhatIf
 from traceinsight.engine.facts import run_facts
 from traceinsight.replay.edits.edit import Edit, NotApplicableError
 from traceinsight.replay.edits.registry import parse_edit
@@ -27,16 +28,39 @@ def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[Othe
     run = run_facts(trace_set, other_runs)
     if isinstance(prepared, Unpredictable):
         return WhatIf(run=run, replay=replay_facts(prepared), step_ns=None, edits=[])
+    bench = Bench(prepared)
+    rows, applied = _apply_in_turn(bench, parsed)
     return WhatIf(
         run=run,
         replay=replay_facts(prepared),
         step_ns=round(prepared.step_ns),
-        edits=_apply_in_turn(prepared, parsed),
+        edits=rows,
+        parts_before=_parts(bench, []),
+        parts_after=_parts(bench, applied),
     )
 
 
-def _apply_in_turn(prepared: Prepared, edits: Sequence[Edit]) -> list[PredictedEdit]:
-    bench = Bench(prepared)
+def _parts(bench: Bench, edits: Sequence[Edit]) -> list[StepParts]:
+    """By replay, stretched to the predicted step as the step itself is."""
+    found, step_ns = bench.parts(edits), bench.predict(edits).expected_ns
+    whole = sum(astuple(found[0])[1:]) if found else 0.0
+    scale = step_ns / whole if whole else 1.0
+    return [
+        StepParts(
+            rank=one.rank,
+            compute_ns=round(one.compute_ns * scale),
+            transfer_ns=round(one.transfer_ns * scale),
+            wait_ns=round(one.wait_ns * scale),
+            copy_ns=round(one.copy_ns * scale),
+            idle_ns=round(one.idle_ns * scale),
+            replica_sync_ns=round(one.replica_sync_ns * scale),
+        )
+        for one in found
+    ]
+
+
+def _apply_in_turn(bench: Bench, edits: Sequence[Edit]) -> tuple[list[PredictedEdit], list[Edit]]:
+    """What each edit does, and those that apply."""
     applied: list[Edit] = []
     before = bench.predict([])
     rows = []
@@ -49,7 +73,7 @@ def _apply_in_turn(prepared: Prepared, edits: Sequence[Edit]) -> list[PredictedE
         applied.append(edit)
         rows.append(_predicted(edit, before, after))
         before = after
-    return rows
+    return rows, applied
 
 
 def _predicted(edit: Edit, before: Prediction, after: Prediction) -> PredictedEdit:

@@ -10,6 +10,7 @@ from traceinsight.replay.edits.edit import Edit, Explanation, NotApplicableError
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
+from traceinsight.replay.rank_parts import RankParts, rank_parts
 from traceinsight.replay.solve import expected_step_ns
 
 LONGEST_STEP_NS = 2**53
@@ -92,6 +93,10 @@ class Bench:
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
             explanations=state.said,
         )
+
+    def parts(self, edits: Sequence[Edit]) -> list[RankParts]:
+        """Where the step of each rank goes with these edits, as :func:`rank_parts` has it."""
+        return rank_parts(self._prepared.trace_set, self._with(tuple(edits)).graphs)
 
     def _with(self, edits: tuple[Edit, ...]) -> _State:
         if not edits:

@@ -55,8 +55,8 @@ def parts_after_edits(answer: WhatIf, colors: Palette) -> go.Figure | None:
     ranks = [one.rank for one in answer.parts_after]
     drawing = figure(colors, height=360, x_title="rank", y_title="time per step, ms")
     drawing.update_layout(barmode="overlay")
+    _add_parts(drawing, answer.parts_after, colors, now=False)  # first: the legend is not to be pale
     _add_parts(drawing, answer.parts_before, colors, now=True)
-    _add_parts(drawing, answer.parts_after, colors, now=False)
     shown = range(0, len(ranks), 1 + len(ranks) // 32)
     drawing.update_xaxes(tickvals=list(shown), ticktext=[str(ranks[at]) for at in shown], showgrid=False)
     return drawing

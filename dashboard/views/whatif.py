@@ -70,7 +70,7 @@ def _answer(context: Context, edits: list[str]) -> None:
         "the step. The line is the interval of the prediction.",
     )  # fmt: skip
     drawing = parts_after_edits(answer, context.colors)
-    if drawing is not None:
+    if drawing is not None and any(edit.step_ns for edit in answer.edits):
         chart(
             "Where the step of each rank would go", drawing, "", key="parts_after",
             note="Replayed: at the left, pale, the step now; at the right with all of these changes that "

@@ -202,7 +202,7 @@ def test_parts_of_the_step_stand_on_each_other_now_and_after() -> None:
     assert bars["wait", 0.45] == ([7, 7], [3, 0])
     assert bars["wait", 1] == ([7, 7], [0.5, 0])
     assert {bar.marker.color for bar in drawing.data if bar.name == "wait"} == {PARTS["wait"]}
-    assert sum(bar.showlegend for bar in drawing.data) == 3
+    assert [bar.opacity for bar in drawing.data if bar.showlegend] == [1, 1, 1]
     assert parts_after_edits(replace(answer, parts_after=[]), LIGHT) is None
 
 

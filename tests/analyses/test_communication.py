@@ -7,6 +7,7 @@ from tests.trace.recordings import (
     MS,
     TRANSFER_NS,
     US,
+    copy,
     kernel,
     launched,
     lockstep,
@@ -162,3 +163,24 @@ def test_clocks_of_all_ranks() -> None:
     assert [(one.rank, one.offset_ns, one.residual_ns) for one in clocks(trace_set)] == [
         (0, 0, 0), (1, 5 * MS, 0), (2, 0, 0), (3, 0, 0),
     ]  # fmt: skip
+
+
+def test_what_was_launched_before_the_recording_counts_for_no_step() -> None:
+    # The device runs a step behind the host: step 0's window holds the exchange launched before the
+    # recording, step 1's window that of step 0, and that of step 1 runs after both: one per step, 400 us.
+    rows = [kernel(KERNELS["all_to_allv"], 100 * US, 500 * US, 99, 20)]
+    for number in range(2):
+        begin = number * MS
+        key = 10 * number
+        late = kernel(KERNELS["all_to_allv"], begin + MS + 100 * US, begin + MS + 500 * US, key + 1, 20)
+        rows += [
+            step(number, begin, begin + MS),
+            mark("## All2All_Pooled_fwd ##", begin + 10 * US, begin + 20 * US),
+            mark("## start_sparse_data_dist ##", begin + 50 * US, begin + 900 * US),
+            launched(copy("Memcpy HtoD", begin + 20 * US, begin + 30 * US, key + 2), begin + 5 * US),
+            launched(late, begin + 12 * US),
+        ]
+    trace_set = assemble([recording(rows, rank=rank, world_size=2) for rank in range(2)])
+    (row,) = communication(trace_set, activities(trace_set))
+    assert (row.label, row.count_per_step, row.exposed_ns) == ("## All2All_Pooled_fwd ##", 1.0, 400 * US)
+    assert [one.step for one in collectives(trace_set)] == [-1, 0, 1]

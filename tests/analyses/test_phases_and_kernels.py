@@ -68,6 +68,22 @@ def test_work_that_nothing_names_is_other() -> None:
     assert set(found) == {"other"}
 
 
+def test_work_launched_before_the_recording_is_in_no_phase() -> None:
+    # The device still runs the step before while the host exchanges the next batch's ids.
+    found = by_phase(
+        mark("## copy_batch_to_gpu 3 ##", 0, 10 * US),
+        mark("## start_sparse_data_dist ##", 10 * US, 900 * US),
+        launched(copy("Memcpy HtoD", 20 * US, 30 * US, 4), 5 * US),
+        kernel(GEMM, 100 * US, 160 * US, 1),
+        kernel(ALL_TO_ALL, 160 * US, 200 * US, 2, stream=20),
+        launched(kernel(GEMM, 300 * US, 420 * US, 3), 50 * US),
+    )
+    assert found["other"].compute_ns == 60 * US
+    assert found["other"].comm_ns == 40 * US
+    assert found["sparse_data_dist"].compute_ns == 120 * US
+    assert found["sparse_data_dist"].comm_ns == 0
+
+
 def test_kernel_families_sum_durations_over_streams() -> None:
     # Two steps. Per step: GEMM 2 x 100 us, lookup 300 us, exchange 400 us, copy 200 us: 1100 us in all,
     # although some run side by side.

@@ -9,13 +9,14 @@ from rich.cells import cell_len
 
 from tests.report.diagnoses import (
     CASES,
+    MS,
     gloo_without_gpu,
     late_rank,
     many_ranks,
     nothing_measured,
     single_rank,
 )
-from traceinsight.diagnosis import NotJudged
+from traceinsight.diagnosis import NotJudged, PhaseRow
 from traceinsight.report import FORMATS, ReportOptions
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -169,3 +170,16 @@ def test_compute_that_no_phase_accounts_for_is_not_shown_as_zero() -> None:
     phases = [structs.replace(row, compute_ns=0) for row in late_rank().phases]
     text = FORMATS["terminal"].render(structs.replace(late_rank(), phases=phases), ReportOptions())
     assert re.search(r"^forward +40\.0 ms +n/a +40\.0 ms", text, re.MULTILINE)
+
+
+def test_a_phase_absent_from_a_step_took_no_time_there() -> None:
+    # Two steps, one of which has work of no phase: 8 ms and 0 ms, median 4 ms.
+    forward = PhaseRow(
+        rank=0, step=1, phase="forward", host_ns=MS, compute_ns=10 * MS, comm_ns=0, exposed_comm_ns=0,
+        copy_ns=0,
+    )  # fmt: skip
+    other = structs.replace(forward, phase="other", host_ns=0, compute_ns=0, comm_ns=8 * MS)
+    rows = [forward, structs.replace(forward, step=2), other]
+    text = FORMATS["terminal"].render(structs.replace(late_rank(), phases=rows), ReportOptions())
+    assert re.search(r"^other +0 ns +0 ns +4\.00 ms +0 ns +0 ns$", text, re.MULTILINE)
+    assert re.search(r"^forward +1\.00 ms +10\.0 ms ", text, re.MULTILINE)

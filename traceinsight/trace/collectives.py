@@ -6,6 +6,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from traceinsight.base.collective_names import (
     SYNCHRONISING,
@@ -17,7 +18,7 @@ from traceinsight.base.collective_names import (
 from traceinsight.base.labels import Phase, without_batch_index
 from traceinsight.trace.annotations import LAUNCH_PREFIXES, WORKER_PREFIXES, AnnotationIndex
 from traceinsight.trace.rank_trace import RankCollective
-from traceinsight.trace.recording import MISSING, CommArgs, EventKind, Int64, Recording
+from traceinsight.trace.recording import GPU_WORK, MISSING, CommArgs, EventKind, Int64, Recording
 from traceinsight.trace.steps import Steps
 
 _NO_ARGS = CommArgs()
@@ -44,13 +45,24 @@ def find_collectives(
     if recording.has_gpu_work:
         chosen = communication_kernels(recording)
         source = np.where(launch[chosen] != MISSING, launch[chosen], chosen)
+        index = np.where(launched_before_recording(recording, launch, chosen), -1, steps.of_event[source])
     else:
         chosen = backend_annotations(recording)
         source = _issuing_operators(recording, chosen)
+        index = steps.of_event[source]
     phases = phases_of(recording, annotations, steps, source)
     found = [
-        _collective(recording, steps, event, origin, phase, _context(recording, annotations, origin))
-        for event, origin, phase in zip(chosen.tolist(), source.tolist(), phases, strict=True)
+        _collective(
+            recording,
+            _step_number(steps, step),
+            event,
+            origin,
+            phase,
+            _context(recording, annotations, origin),
+        )
+        for event, origin, step, phase in zip(
+            chosen.tolist(), source.tolist(), index.tolist(), phases, strict=True
+        )
     ]
     return tuple(sorted(found, key=lambda one: (one.launch_ns, one.start_ns, one.event)))
 
@@ -59,14 +71,30 @@ def phases_of(recording: Recording, annotations: AnnotationIndex, steps: Steps, 
     """The phase of the step in which each of the ``source`` events (launches, CPU operators) starts.
 
     The thread's own innermost phase annotation decides; a thread without one (autograd's) is in the phase
-    that the main thread is in at that moment.
+    that the main thread is in at that moment. Device work that stands for its own lost launch is in none:
+    what the host does while it runs, perhaps a step ahead, says nothing of where it came from.
     """
     events = recording.events
     moments = events.start_ns[source]
     own = annotations.phases_at(events.lane[source].astype(np.int64), moments)
-    main = np.full(len(source), MISSING if steps.main_lane is None else steps.main_lane, dtype=np.int64)
+    main_lane = MISSING if steps.main_lane is None else steps.main_lane
+    main = np.where(np.isin(events.kind[source], GPU_WORK), MISSING, main_lane).astype(np.int64)
     around = annotations.phases_at(main, moments)
     return [mine or there or "other" for mine, there in zip(own, around, strict=True)]
+
+
+def launched_before_recording(recording: Recording, launch: Int64, chosen: Int64) -> NDArray[np.bool_]:
+    """Whether each of the ``chosen`` kernels was queued before the recording began.
+
+    The device may run a step behind the host. A stream runs what it is given in order, so kernels without
+    a launch that stand before the first launched one of their stream were given to it earlier.
+    """
+    events = recording.events
+    launched = np.flatnonzero(launch != MISSING)
+    first = np.full(int(events.lane.max(initial=-1)) + 1, np.iinfo(np.int64).min, dtype=np.int64)
+    for lane in np.unique(events.lane[launched]).tolist():
+        first[lane] = events.start_ns[launched[events.lane[launched] == lane]].min()
+    return (launch[chosen] == MISSING) & (events.start_ns[chosen] < first[events.lane[chosen]])
 
 
 def backend_annotations(recording: Recording) -> Int64:
@@ -103,7 +131,7 @@ def _issuing_operators(recording: Recording, chosen: Int64) -> Int64:
 
 
 def _collective(
-    recording: Recording, steps: Steps, event: int, source: int, phase: Phase, context: _Context
+    recording: Recording, step: int, event: int, source: int, phase: Phase, context: _Context
 ) -> RankCollective:
     events = recording.events
     args = recording.comm_args.get(event, _NO_ARGS)
@@ -115,7 +143,7 @@ def _collective(
         operation=_operation(args, context, recording.name_of(event)),
         label=context.label,
         phase=phase,
-        step=_step_number(steps, int(steps.of_event[source])),
+        step=step,
         start_ns=start,
         end_ns=start + int(events.dur_ns[event]),
         launch_ns=int(events.start_ns[source]),

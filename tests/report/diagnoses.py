@@ -230,7 +230,7 @@ def _torchrec() -> dict[str, Any]:
             ]
         ),
         "verdict": "Rank 5 comes late to the collectives: the other ranks wait 15% of the step for it; "
-        "the GPUs compute 50% of it (median over ranks and steps).",
+        "the GPUs compute 50% of the step (median over ranks and steps).",
         "step_times": [
             StepTime(rank=rank, step=step, cpu_ns=198 * MS, device_ns=STEP_NS) for rank, step in cells
         ],
@@ -283,7 +283,7 @@ def late_rank() -> Diagnosis:
 def healthy() -> Diagnosis:
     """Nothing found, everything judged."""
     return Parts(_torchrec()).build(
-        verdict="Healthy: no bottleneck found above 5.0% of the step; the GPUs compute 90% of it.",
+        verdict="Healthy: no bottleneck found above 5.0% of the step; the GPUs compute 90% of the step.",
         stragglers=[],
         findings=[],
         roadmap=[],
@@ -316,7 +316,7 @@ def gloo_without_gpu() -> Diagnosis:
         kernels=[],
         stragglers=[],
         verdict="The embedding exchange (all-to-all) is exposed: 5.0% of the step is transfer; the ranks "
-        "compute 50% of it (median over ranks and steps).",
+        "compute 50% of the step (median over ranks and steps).",
         findings=[exchange_finding(4)],
         roadmap=[RoadmapEntry(rule="exposed-all-to-all")],
     )
@@ -343,7 +343,7 @@ def single_rank() -> Diagnosis:
             steps=[551], files=["rank0.json.gz"],
         ),
         verdict="Too little was captured to judge everything: 30% of the step cannot be split; "
-        "the GPUs compute 50% of it.",
+        "the GPUs compute 50% of the step.",
         step_times=[StepTime(rank=0, step=551, cpu_ns=None, device_ns=STEP_NS)],
         partition=[row],
         phases=[],

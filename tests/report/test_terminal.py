@@ -16,7 +16,7 @@ from tests.report.diagnoses import (
     nothing_measured,
     single_rank,
 )
-from traceinsight.diagnosis import NotJudged, PhaseRow
+from traceinsight.diagnosis import NotJudged, PhaseRow, Replay
 from traceinsight.report import FORMATS, ReportOptions
 
 ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
@@ -78,6 +78,22 @@ def test_findings_come_in_the_order_of_the_roadmap() -> None:
     # The factory lists the exchange first, its roadmap the straggler.
     text = render("late_rank")
     assert text.index("1. Rank 5 comes late") < text.index("2. The embedding exchange")
+
+
+def test_replayed_gains_too_small_for_a_roadmap_are_said_to_be_small() -> None:
+    run = late_rank()
+    (first, *others) = run.findings
+    assert first.gain is not None
+    small = structs.replace(first, gain=structs.replace(first.gain, kind="replayed"))
+    replay = Replay(residual_share=0.001, worst_step=0.002, predicted=True, reason=None)
+    text = flat(
+        FORMATS["terminal"].render(
+            structs.replace(run, findings=[small, *others], replay=replay), ReportOptions()
+        )
+    )
+    assert "No remedy saves enough when replayed to plan with" in text
+    ceilings = structs.replace(run, replay=replay)
+    assert "No remedy saves enough" not in flat(FORMATS["terminal"].render(ceilings, ReportOptions()))
 
 
 def test_a_ceiling_is_called_one_and_gains_are_not_added() -> None:

@@ -94,7 +94,9 @@ def launched_before_recording(recording: Recording, launch: Int64, chosen: Int64
     first = np.full(int(events.lane.max(initial=-1)) + 1, np.iinfo(np.int64).min, dtype=np.int64)
     for lane in np.unique(events.lane[launched]).tolist():
         first[lane] = events.start_ns[launched[events.lane[launched] == lane]].min()
-    return (launch[chosen] == MISSING) & (events.start_ns[chosen] < first[events.lane[chosen]])
+    early = events.start_ns[chosen] < first[events.lane[chosen]]
+    found: NDArray[np.bool_] = early & (launch[chosen] == MISSING)
+    return found
 
 
 def backend_annotations(recording: Recording) -> Int64:

@@ -9,9 +9,12 @@ from traceinsight.diagnosis import Diagnosis, Finding, RoadmapEntry
 from traceinsight.report.document import Block, Column, Paragraph, Table
 
 _LEGEND = (
-    "Each change is replayed on top of those above it; try others with traceinsight whatif. speedup = "
-    "against the line above, in all = against today{examples}; computing = compute of the median rank / step."
+    "Numbered as the findings below. Each change is replayed on top of those above it; try others with "
+    "traceinsight whatif. speedup = against the line above, in all = against today{examples}; computing = "
+    "compute of the median rank / step."
 )
+
+_SMALL = "No remedy saves enough when replayed to plan with: expect the small gains that stand below."
 
 
 def blocks(diagnosis: Diagnosis, findings: Sequence[Finding]) -> tuple[Block, ...]:
@@ -22,7 +25,8 @@ def blocks(diagnosis: Diagnosis, findings: Sequence[Finding]) -> tuple[Block, ..
         today_ns = replay.step_ns if replay is not None else None
         return (_table(predicted, [finding.rule for finding in findings], today_ns),)
     if replay is None or replay.predicted:
-        return ()
+        small = any(finding.gain is not None and finding.gain.kind == "replayed" for finding in findings)
+        return (Paragraph(_SMALL, "muted"),) if small else ()
     return (Paragraph(f"No gain is predicted, only ceilings are given: {replay.reason}.", "muted"),)
 
 

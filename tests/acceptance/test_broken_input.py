@@ -156,3 +156,18 @@ def test_a_file_cut_short_does_not_spoil_the_others(
     for step in set(windows) & set(job.closed_steps):
         start, end = job.window(0, step)
         assert windows[step] == end - start
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.6, 0.9])
+def test_a_cut_file_of_a_cpu_rank_is_no_idle_rank(
+    tmp_path: Path, diagnose: Callable[..., Any], kept: float
+) -> None:
+    # No launch tells what the file lacks: its rank would idle, and a replay would take that for slack.
+    folder = JobBuilder(gpu=False, late=(Late(1, 2 * MS),)).build().write(tmp_path)
+    whole = (folder / file_name(3)).read_bytes()
+    (folder / file_name(3)).write_bytes(whole[: int(kept * len(whole))])
+    diagnosis = diagnose(folder)
+    assert {row.rank for row in diagnosis.partition} == {0, 1, 2}
+    assert file_name(3) in said(diagnosis)
+    assert not any(one.gain and one.gain.kind == "replayed" for one in diagnosis.findings)
+    assert blamed(diagnosis) in ([], [[1]])

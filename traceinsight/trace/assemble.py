@@ -87,7 +87,7 @@ def assemble(
 
 
 def _set_lossy_aside(traces: Sequence[RankTrace]) -> tuple[tuple[RankTrace, ...], list[DataNote]]:
-    """Ranks that lost GPU work in every step must not stand for the job where other ranks can."""
+    """Ranks that lost device work in every step must not stand for the job where other ranks can."""
     lossy = [trace for trace in traces if min(trace.lost_shares, default=0.0) > CLEAN_LOST_SHARE]
     if len(lossy) == len(traces):
         return tuple(traces), []
@@ -96,8 +96,12 @@ def _set_lossy_aside(traces: Sequence[RankTrace]) -> tuple[tuple[RankTrace, ...]
         DataNote(
             "error",
             "lost-gpu-work",
-            f"Rank {trace.rank} lost {min(trace.lost_shares):.0%} or more of its GPU work in every step; its "
-            "device time is left out.",
+            (
+                f"Rank {trace.rank} lost {min(trace.lost_shares):.0%} or more of its GPU work in every step"
+                if trace.has_gpu
+                else f"Rank {trace.rank}'s file is cut off, so any step may lack work"
+            )
+            + "; its device time is left out.",
             trace.rank,
             trace.recording.file,
         )

@@ -1,5 +1,6 @@
 """Help that teaches, and a reference page that agrees with it."""
 
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,32 @@ def test_help_has_an_example_and_fits_80_columns(call: list[str], capsys: Captur
     assert "Example" in captured.out
     assert max(map(len, captured.out.splitlines())) <= 80
     assert captured.err == ""
+
+
+@pytest.mark.parametrize("name", [one.callback.__name__ for one in app.registered_commands if one.callback])
+def test_no_line_of_help_breaks_on_a_screen_of_80_columns(name: str) -> None:
+    # Only the first sentence is wrapped as one paragraph; the help keeps the other lines as they are written.
+    (found,) = (
+        one.callback for one in app.registered_commands if getattr(one.callback, "__name__", "") == name
+    )
+    _, *lines = (inspect.getdoc(found) or "").splitlines()
+    assert lines
+    assert max(map(len, lines)) <= 78  # a column is left free on both sides
+
+
+def test_the_list_of_rules_fits_80_columns(capsys: Capture) -> None:
+    assert command("rules") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("call", [["rules", rule.id] for rule in RULES])
+def test_what_a_rule_says_fits_the_screen(
+    call: list[str], capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for width in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert command(*call) == 0
+        assert max(map(len, capsys.readouterr().out.splitlines())) <= width
 
 
 def test_analyze_help_says_what_the_sections_mean(capsys: Capture) -> None:

@@ -74,8 +74,9 @@ def compare(
 ) -> None:
     """Say what changed between two runs, and what of it is more than noise.
 
-    Step time, its parts and the collectives side by side. What is smaller than the noise of
-    the steps is said to be no change; with one step on a side nothing is judged.
+    Step time, its parts and the collectives side by side. What is smaller than
+    the noise of the steps is said to be no change; with one step on a side
+    nothing is judged.
 
     [bold]Examples[/bold]
 

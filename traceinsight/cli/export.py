@@ -38,8 +38,8 @@ def export(
 ) -> None:  # fmt: skip
     """Write all ranks into one trace, on aligned clocks, for ui.perfetto.dev.
 
-    Every rank is a process; waits for late ranks, the analysed steps and the findings are tracks of their
-    own.
+    Every rank is a process; waits for late ranks, the analysed steps and the
+    findings are tracks of their own.
 
     [bold]Example[/bold]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import inspect
 import sys
 import textwrap
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from traceinsight.base.errors import UsageError
+from traceinsight.cli.result import report_options
 from traceinsight.cli.stdout import write_stdout
 
 if TYPE_CHECKING:
@@ -46,4 +48,14 @@ def rules(
 def _explanation(rule: Rule) -> str:
     """The documentation stands with the code of the rule, so that it cannot drift from it."""
     text = inspect.getdoc(sys.modules[rule.judge.__module__]) or rule.summary
-    return f"{rule.id}\n\n{textwrap.dedent(text)}\n"
+    # Blank lines and a change of indentation part the paragraphs; within one, the code's lines mean nothing.
+    blocks = groupby(text.splitlines(), key=lambda line: (bool(line.strip()), line.startswith(" ")))
+    paragraphs = (
+        _fitted(" ".join(map(str.strip, lines)), " " * 4 * indented) for (_, indented), lines in blocks
+    )
+    return f"{rule.id}\n\n{''.join(paragraphs)}"
+
+
+def _fitted(text: str, indent: str) -> str:
+    width = report_options(to_screen=True, no_color=True, all_ranks=False).width
+    return textwrap.fill(text, width, initial_indent=indent, subsequent_indent=indent) + "\n"

@@ -33,13 +33,15 @@ def simulate(
 ) -> None:  # fmt: skip
     """Simulate training steps of a ranking model on a cluster and write one trace per rank.
 
-    It is a model, and everything it writes says so ("simulated": true). truth.json beside the traces holds
-    what really happened in it: windows, waits, who was late and by how much.
+    It is a model, and everything it writes says so ("simulated": true).
+    truth.json beside the traces holds what really happened in it: windows,
+    waits, who was late and by how much.
 
     [bold]Examples[/bold]
 
       traceinsight simulate frm_1node_h100 -o simulated/
-      traceinsight simulate my_job.toml --set cluster.nodes=4 -o simulated/ && traceinsight analyze simulated/
+      traceinsight simulate my_job.toml --set cluster.nodes=4 -o simulated/
+      traceinsight analyze simulated/
     """
     from traceinsight.simulate import load_spec, write_run  # noqa: PLC0415 - numpy, not for --help
     from traceinsight.simulate import simulate as run_simulation  # noqa: PLC0415 - likewise

@@ -35,13 +35,13 @@ def whatif(
 ) -> None:  # fmt: skip
     """Predict the step time after changes, by replaying the measured steps with them.
 
-    Gains overlap, so each edit is applied on top of the ones before it; they are never added up. An edit
-    that would slow the step down says so.
+    Gains overlap, so each edit is applied on top of the ones before it; they
+    are never added up. An edit that would slow the step down says so.
 
     [bold]Examples[/bold]
 
       traceinsight whatif traces/ --edit qcomms=fp8
-      traceinsight whatif traces/ --edit no-straggler=2 --edit overlap=sparse_data_dist
+      traceinsight whatif traces/ -e no-straggler=2 -e overlap=sparse_data_dist
     """
     from traceinsight import api  # noqa: PLC0415 - numpy and the analyses, which --help does not need
 

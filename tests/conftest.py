@@ -14,7 +14,17 @@ from tests.builders import Job
 settings.register_profile("traceinsight", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("traceinsight")
 
+TRIES_AGAIN = 2
+"""How often a test of a real run's own times is tried again (see MEASURED in tests/training/running.py)."""
+
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let measured tests be tried again."""
+    for item in items:
+        if item.get_closest_marker("measured"):
+            item.add_marker(pytest.mark.flaky(reruns=TRIES_AGAIN))
 
 
 def corpus_folder() -> Path:

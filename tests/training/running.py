@@ -16,10 +16,10 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPE = "frm_cpu_2rank"
 
-MEASURED = pytest.mark.flaky(reruns=2)
-"""For tests of times taken from a real run: each try is a run of its own.
+MEASURED = pytest.mark.measured
+"""For tests of times taken from a real run: each try is a run of its own, and nothing else runs beside it.
 
-What else a machine does disturbs one run; an error of ours is in every run and fails all three.
+What else a machine does disturbs one run; an error of ours is in every run and fails all three tries.
 """
 
 

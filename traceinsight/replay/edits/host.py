@@ -77,15 +77,17 @@ class NoInputWait:
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Take the time spent fetching input out of the host's time."""
         lag = np.where(graph.edges.kind == EdgeKind.INPUT, NEVER_NS, graph.edges.lag_ns)
-        host = graph.edges.kind == EdgeKind.HOST_TIME
+        # The host's own time after what it waited for, too: the fetch may follow in the same idle time.
+        host = np.isin(graph.edges.kind, (EdgeKind.HOST_TIME, EdgeKind.SYNC))
+        ended = np.where(graph.edges.after_end, graph.nodes.duration_ns[graph.edges.source], 0.0)
         for trace in facts.trace_set.ranks:
             own = np.flatnonzero(host & (graph.nodes.rank[graph.edges.target] == trace.rank))
             shift = graph.origin_ns + facts.trace_set.offset_ns(trace.rank)
-            begin = graph.nodes.measured_ns[graph.edges.source[own]] + shift
+            begin = graph.nodes.measured_ns[graph.edges.source[own]] + ended[own].astype(np.int64) + shift
             end = graph.nodes.measured_ns[graph.edges.target[own]] + shift
             spans = input_spans(trace)
             fetching = intervals.covered_before(spans, end) - intervals.covered_before(spans, begin)
-            lag[own] = np.maximum(lag[own] - fetching, 0)
+            lag[own] = np.where(fetching > 0, np.maximum(lag[own] - fetching, 0), lag[own])
         if (lag == graph.edges.lag_ns).all():
             raise NotApplicableError("no data-loader or batch-loading time was recorded")
         return graph.with_lags(lag)

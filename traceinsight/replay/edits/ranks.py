@@ -96,8 +96,12 @@ def _scale_between(
     duration[work] *= 1 - (1 - factor) * _share_inside(started[work], nodes.duration_ns[work], begin)
     # The launch of the late arrival may be recorded a little after its start on the device.
     reached = mine & (started > begin) & (started <= end + CLOCK_SLACK_NS)
-    own = np.flatnonzero(np.isin(edges.kind, (EdgeKind.HOST_TIME, EdgeKind.LAUNCH)) & reached[edges.target])
-    since = started[edges.source[own]]
+    # After a wait comes the host's own time, too: that is the lag of a SYNC edge.
+    kinds = (EdgeKind.HOST_TIME, EdgeKind.LAUNCH, EdgeKind.SYNC)
+    own = np.flatnonzero(np.isin(edges.kind, kinds) & reached[edges.target] & (edges.lag_ns > 0))
+    since = started[edges.source[own]] + np.where(
+        edges.after_end[own], nodes.duration_ns[edges.source[own]], 0.0
+    )
     lag[own] *= 1 - (1 - factor) * _share_inside(since, started[edges.target[own]] - since, begin)
 
 

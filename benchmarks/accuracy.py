@@ -66,6 +66,9 @@ Every fault of the training job that an edit can take away, two ranks, each pair
 REPEATED = REPOSITORY / "benchmarks" / "results" / "real_prediction.md"
 
 LIMITS = """
+A hot partition is the one fault that no edit takes away exactly: without it, its ids fall evenly on all
+ranks, so the other ranks have more to do than before, while `no-straggler` leaves them as they were.
+
 The samples were made on a busy machine with two cores, and `healthy` fetches input too, which
 `no-input-wait` takes away. Every edit against simulated truth: [prediction.md](prediction.md).
 """

@@ -10,7 +10,7 @@ from statistics import median
 import plotly.graph_objects as go
 
 from traceinsight.base.units import format_factor, format_ns
-from traceinsight.diagnosis import Diagnosis, Finding, Gain, Interval, NanosecondRange
+from traceinsight.diagnosis import Diagnosis, Gain, Interval, NanosecondRange, in_roadmap_order
 
 from ..text import label
 from ..theme import Palette, figure
@@ -34,14 +34,6 @@ class Change:
         return self.now_ns / max(in_all, 1e-9)
 
 
-def in_order(diagnosis: Diagnosis) -> list[Finding]:
-    """Findings as the roadmap orders their rules; those it does not name come last."""
-    order: dict[str, int] = {}
-    for place, entry in enumerate(diagnosis.roadmap):
-        order.setdefault(entry.rule, place)
-    return sorted(diagnosis.findings, key=lambda finding: order.get(finding.rule, len(order)))
-
-
 def step_ns(diagnosis: Diagnosis) -> float | None:
     """Today's step: median window over ranks and steps."""
     windows = [row.window_ns for row in diagnosis.partition]
@@ -51,7 +43,11 @@ def step_ns(diagnosis: Diagnosis) -> float | None:
 def step_after_each(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None:
     """Bars: the step now, and what each finding's remedy would leave of it, with the interval of the gain."""
     now = step_ns(diagnosis)
-    gains = [(one, one.gain) for one in in_order(diagnosis) if one.gain is not None]
+    gains = [
+        (one, one.gain)
+        for one in in_roadmap_order(diagnosis.findings, diagnosis.roadmap)
+        if one.gain is not None
+    ]
     if not now or not gains:
         return None
     left = [max(now - gain.step_ns.expected, 0) for _, gain in gains]

@@ -8,11 +8,11 @@ from statistics import median
 import streamlit as st
 
 from traceinsight.base.units import format_factor, format_ns, format_share
-from traceinsight.diagnosis import Diagnosis
+from traceinsight.diagnosis import Diagnosis, in_roadmap_order
 from traceinsight.report.document import Block, Facts, Paragraph
 
 from ..charts.partition import partition_bars
-from ..charts.remedies import Change, in_order, predicted, step_after_each, step_ns, waterfall
+from ..charts.remedies import Change, predicted, step_after_each, step_ns, waterfall
 from ..context import Context, show
 from ..text import block, escape, name, page, paragraph, tile
 from .parts import chart, prose, section
@@ -114,7 +114,7 @@ def _tiles(diagnosis: Diagnosis) -> str:
         tile("Computing", format_share(median(row.compute_ns / row.window_ns for row in rows)), over),
         tile("Exposed communication", format_share(median(communication)), over),
     ]
-    first = next((one for one in in_order(diagnosis) if one.gain), None)
+    first = next((one for one in in_roadmap_order(diagnosis.findings, diagnosis.roadmap) if one.gain), None)
     if first is not None and first.gain is not None:
         how = "at best, if its cause vanished" if first.gain.kind == "ceiling" else "predicted by replay"
         tiles.append(

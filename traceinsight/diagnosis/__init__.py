@@ -12,6 +12,7 @@ from traceinsight.diagnosis.advice import (
     Interval,
     NotJudged,
     RoadmapEntry,
+    in_roadmap_order,
 )
 from traceinsight.diagnosis.document import SCHEMA_VERSION, Diagnosis, Generator
 from traceinsight.diagnosis.measurements import (
@@ -69,4 +70,5 @@ __all__ = [
     "StepTime",
     "Straggler",
     "WhatIf",
+    "in_roadmap_order",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -78,6 +79,14 @@ class RoadmapEntry(Struct, frozen=True):
     cumulative_speedup: Interval | None = None  # against today
     examples_per_s: Interval | None = None  # predicted, over all ranks
     compute_share: float | None = None  # of the predicted step in which the median rank computes
+
+
+def in_roadmap_order(findings: Sequence[Finding], roadmap: Sequence[RoadmapEntry]) -> list[Finding]:
+    """Findings as the roadmap orders their rules; those it does not name last, as they came."""
+    place: dict[str, int] = {}
+    for at, entry in enumerate(roadmap):
+        place.setdefault(entry.rule, at)
+    return sorted(findings, key=lambda finding: place.get(finding.rule, len(place)))
 
 
 class NotJudged(Struct, frozen=True):

@@ -11,7 +11,7 @@ from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.registry import RULES
 from traceinsight.advice.roadmap import Change, alone, effort_of, plan
 from traceinsight.base.statistics import median
-from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry
+from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry, in_roadmap_order
 from traceinsight.diagnosis.prediction import Replay
 from traceinsight.engine.facts import count_in
 from traceinsight.engine.whatif import replay_facts, speedup, step_range
@@ -60,7 +60,7 @@ def _replayed(prepared: Prepared, measurements: Measurements, findings: Sequence
     entries = [_entry(change, prepared.trace_set, measurements) for change in changes]
     gains_ns = [change.before.per_example_ns - change.after.per_example_ns for change in changes]
     roadmap = _with_unpredicted(entries, gains_ns, replayed)
-    return Planned(_in_order(replayed, roadmap), roadmap, replay_facts(prepared))
+    return Planned(in_roadmap_order(replayed, roadmap), roadmap, replay_facts(prepared))
 
 
 def _with_gain(finding: Finding, change: Change | None) -> Finding:
@@ -149,9 +149,3 @@ def _asks(finding: Finding, findings: Sequence[Finding]) -> bool:
     """Whether a finding asks for a change of its own, rather than for those of findings about its cause."""
     causes = _REMEDIED_BY.get(finding.rule, ())
     return not any(other.rule in causes for other in findings)
-
-
-def _in_order(findings: Sequence[Finding], roadmap: Sequence[RoadmapEntry]) -> list[Finding]:
-    """Findings as the roadmap orders their rules; those it does not name last, the largest gain first."""
-    place = {entry.rule: at for at, entry in enumerate(roadmap)}
-    return sorted(findings, key=lambda finding: place.get(finding.rule, len(place)))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from traceinsight.base.statistics import median
 from traceinsight.base.units import format_factor, format_ns, format_share
-from traceinsight.diagnosis import Diagnosis, Partition
-from traceinsight.report.sections.findings import in_order, typical_step_ns
+from traceinsight.diagnosis import Diagnosis, Partition, in_roadmap_order
+from traceinsight.report.sections.findings import typical_step_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def tiles(diagnosis: Diagnosis) -> list[Tile]:
             f"of the step window, {over}",
         ),
     ]
-    first = next((finding for finding in in_order(diagnosis) if finding.gain), None)
+    first = next(
+        (finding for finding in in_roadmap_order(diagnosis.findings, diagnosis.roadmap) if finding.gain), None
+    )
     if first is not None and first.gain is not None:
         kind = "at best, if its cause vanished" if first.gain.kind == "ceiling" else "predicted by replay"
         found.append(

@@ -14,7 +14,7 @@ from traceinsight.base.units import (
     format_ranks,
     format_share,
 )
-from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain
+from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain, in_roadmap_order
 from traceinsight.report.document import Block, Facts, Paragraph, Section
 from traceinsight.report.sections import roadmap
 
@@ -34,7 +34,7 @@ MUCH_LESS = 0.75
 
 def section(diagnosis: Diagnosis) -> Section:
     """Each finding with what to do, what it brings, what it risks and why it is believed."""
-    findings = in_order(diagnosis)
+    findings = in_roadmap_order(diagnosis.findings, diagnosis.roadmap)
     if not findings:
         return Section("What to change next", (Paragraph(_nothing(diagnosis), "good"),))
     step_ns = typical_step_ns(diagnosis)
@@ -49,14 +49,6 @@ def section(diagnosis: Diagnosis) -> Section:
             )
         )
     return Section("What to change next", tuple(blocks))
-
-
-def in_order(diagnosis: Diagnosis) -> list[Finding]:
-    """Findings as the roadmap orders their rules; those it does not name come last."""
-    order: dict[str, int] = {}
-    for place, entry in enumerate(diagnosis.roadmap):
-        order.setdefault(entry.rule, place)
-    return sorted(diagnosis.findings, key=lambda finding: order.get(finding.rule, len(order)))
 
 
 def typical_step_ns(diagnosis: Diagnosis) -> float | None:

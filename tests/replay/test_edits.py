@@ -10,7 +10,6 @@ from tests.builders import DEFAULT_COLLECTIVES, MS, POOLED_A2A, US, JobBuilder, 
 from tests.replay.jobs import assembled, graph_of, load, starts
 from tests.trace.recordings import kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
-from traceinsight.replay.described import shard_costs, shards_of, tables_of
 from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.more_nodes import MoreNodes
@@ -507,32 +506,3 @@ def test_every_edit_reads_what_it_writes(name: str) -> None:
 
 def test_straggler_ranks_are_a_set() -> None:
     assert parse_edit("no-straggler=3+1+3").text == "no-straggler=1+3"
-
-
-@pytest.mark.parametrize("count", [10**400, 2**53 + 1, -1, 0, True, 1.5, "8", None])
-@pytest.mark.parametrize("field", ["rows", "dim"])
-def test_a_table_of_a_size_that_cannot_be_is_not_described(field: str, count: object) -> None:
-    table = {"name": "user", "rows": 100, "dim": 8, "mean_ids": 2.0}
-    assert [one.rows * one.dim for one in tables_of({"tables": [table]})] == [800]
-    assert tables_of({"tables": [table | {field: count}]}) == []
-
-
-@pytest.mark.parametrize("end", [10**400, 2**53 + 1, 0, -5, True, 8.0, "8", None])
-def test_a_shard_of_a_size_that_cannot_be_is_not_described(end: object) -> None:
-    def plan(last: object) -> dict[str, object]:
-        return {"sharding_plan": {"user": {"shards": [{"rank": 0, "rows": [0, last], "columns": [0, 8]}]}}}
-
-    assert [one.rows for one in shards_of(plan(100))] == [100]
-    assert shards_of(plan(end)) == []
-
-
-@pytest.mark.parametrize("cost", [10**400, 1e308, -1, True, "8", None])
-def test_measured_bytes_that_cannot_be_are_not_measured(cost: object) -> None:
-    def manifest(read: object) -> dict[str, object]:
-        counts = {"read_bytes_per_step": read, "returned_bytes_per_step": 8, "ids_per_step": 2}
-        plan = {"user": {"shards": [{"rank": 0, "rows": [0, 100], "columns": [0, 8]}]}}
-        return {"sharding_plan": plan, "measured_tables": {"tables": {"user": {"0": counts}}}}
-
-    found = shard_costs(manifest(64))
-    assert found is not None and found.total_bytes == [64 + 8]
-    assert shard_costs(manifest(cost)) is None  # nor are the tables described

@@ -12,9 +12,9 @@ from traceinsight.base import intervals
 from traceinsight.base.intervals import Spans
 from traceinsight.base.kernel_families import EMBEDDING, family_of
 from traceinsight.base.labels import LOOKUP_LABEL
+from traceinsight.base.manifest.table_plan import TablePlan, TableShard, table_plan
 from traceinsight.base.notes import DataNote
 from traceinsight.base.statistics import median
-from traceinsight.base.table_plan import TablePlan, TableShard, table_plan
 from traceinsight.diagnosis.shards import LOADS, LoadBalance, RankLoad, ShardRow
 from traceinsight.trace.activity import blocked_spans, event_spans
 from traceinsight.trace.rank_trace import RankTrace

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from traceinsight.advice.job import JobFacts, Table
 from traceinsight.base.hardware import NETWORKS
+from traceinsight.base.manifest.decode import Kind, Rank, Word, converted
+from traceinsight.base.manifest.tables import ManifestTable
 from traceinsight.base.notes import DataNote
 from traceinsight.trace.trace_set import TraceSet
 
@@ -25,24 +27,13 @@ PATH_VARIABLES = (
     "NCCL_NET", "NCCL_IB_DISABLE", "FI_PROVIDER", "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD",
 )  # fmt: skip
 
-_Rank = Annotated[int, Meta(ge=0, lt=1 << 24)]
-_Amount = Annotated[int, Meta(gt=0, le=1 << 48)]
-_Word = Annotated[str, Meta(max_length=256)]
-_Kind = TypeVar("_Kind")
-
 
 class _Node(msgspec.Struct):
-    ranks: Annotated[list[_Rank], Meta(min_length=1)]
-
-
-class _Table(msgspec.Struct):
-    rows: _Amount
-    dim: _Amount
-    features: list[_Word] = []
+    ranks: Annotated[list[Rank], Meta(min_length=1)]
 
 
 class _Wire(msgspec.Struct):
-    format: _Word
+    format: Word
 
 
 def job_facts(trace_set: TraceSet) -> tuple[JobFacts, list[DataNote]]:
@@ -58,7 +49,7 @@ def job_facts(trace_set: TraceSet) -> tuple[JobFacts, list[DataNote]]:
         environment=_environment(parts),
         tables=tuple(
             Table(one.rows, one.dim, max(1, len(one.features)))
-            for one in parts.take(list[_Table], "tables") or ()
+            for one in parts.take(list[ManifestTable], "tables") or ()
         ),
         wire_formats=_wire_formats(parts),
         ids_sent_ahead=any(
@@ -75,7 +66,7 @@ class _Parts:
         self._manifest = manifest
         self.unusable: list[str] = []
 
-    def take(self, kind: type[_Kind], *path: str) -> _Kind | None:
+    def take(self, kind: type[Kind], *path: str) -> Kind | None:
         """The value at the path, or None when it is absent, null or of another kind.
 
         A list counts as a whole: a sum over those of its entries that can be read would mislead.
@@ -88,10 +79,10 @@ class _Parts:
             value = value.get(key) if value is not None else None
         if value is None:
             return None
-        converted = _converted(value, kind)
-        if converted is None:
+        found = converted(value, kind)
+        if found is None:
             self.unusable.append(".".join(path))
-        return converted
+        return found
 
     def notes(self) -> list[DataNote]:
         """One note that names all that was left out."""
@@ -100,13 +91,6 @@ class _Parts:
         named = list(dict.fromkeys(self.unusable))
         message = f"Not as documented in the run manifest, so advice does without: {', '.join(named)}."
         return [DataNote("warning", "malformed-manifest", message, count=len(named))]
-
-
-def _converted(value: Any, kind: type[_Kind]) -> _Kind | None:
-    try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError, OverflowError):
-        return None
 
 
 def _layout(parts: _Parts, trace_set: TraceSet) -> dict[int, int] | None:
@@ -126,7 +110,7 @@ def _layout(parts: _Parts, trace_set: TraceSet) -> dict[int, int] | None:
 
 
 def _environment(parts: _Parts) -> dict[str, str]:
-    found = {name: parts.take(_Word, "environment", name) for name in PATH_VARIABLES}
+    found = {name: parts.take(Word, "environment", name) for name in PATH_VARIABLES}
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from traceinsight.diagnosis.placement import PlacedShard, Placement, RankCost
 from traceinsight.engine.facts import run_facts
-from traceinsight.replay.described import ShardCosts, shard_costs, shards_of
 from traceinsight.replay.placement import per_rank, place
+from traceinsight.replay.shard_costs import ShardCosts, all_shards, shard_costs
 from traceinsight.trace.trace_set import TraceSet
 
 
@@ -27,7 +27,7 @@ def _placed(costs: ShardCosts, ranks: list[int]) -> Placement:
     return Placement(
         shards=[
             PlacedShard(
-                table=shard.table, rows=shard.rows, dim=shard.columns, rank=shard.rank,
+                table=shard.table, rows=shard.row_count, dim=shard.dim, rank=shard.rank,
                 proposed_rank=owner, movable=shard.movable, cost_bytes=cost,
             )
             for shard, owner, cost in zip(costs.shards, found.owners, total, strict=True)
@@ -54,7 +54,7 @@ def _ranks(trace_set: TraceSet, costs: ShardCosts) -> list[int]:
 def _why_no_costs(trace_set: TraceSet) -> str:
     if trace_set.manifest is None:
         return "no run.json lies beside the traces"
-    if not shards_of(trace_set.manifest):
+    if not all_shards(trace_set.manifest):
         return "run.json holds no sharding plan, or one that is not as docs/capture.md has it"
     return "run.json holds neither counted bytes of every shard nor the mean ids of every table"
 

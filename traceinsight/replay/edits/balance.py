@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceinsight.base.units import format_factor
-from traceinsight.replay.described import ShardCosts, shard_costs
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.payload import scale_transfers
 from traceinsight.replay.facts import Facts, busiest_bytes, sides
 from traceinsight.replay.graph import Graph
 from traceinsight.replay.placement import Placement, per_rank, place
+from traceinsight.replay.shard_costs import ShardCosts, shard_costs
 
 WORTH_MOVING = 0.01
 """A placement that lowers the busiest rank by less than this share of the mean is no change."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from traceinsight.base.manifest.tables import described_tables
 from traceinsight.base.units import format_bytes, format_ns
-from traceinsight.replay.described import VALUE_BYTES, shards_of, tables_of
 from traceinsight.replay.edits.balance import scale_lookups
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS
@@ -18,6 +18,7 @@ from traceinsight.replay.facts import Facts, busiest_bytes, is_embedding_exchang
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind, ReplicaSync
 from traceinsight.replay.links import Links
 from traceinsight.replay.measured_links import links_of
+from traceinsight.replay.shard_costs import VALUE_BYTES, all_shards
 from traceinsight.trace.trace_set import MatchedCollective
 
 _BLIND_UNCERTAINTY = 0.5
@@ -153,15 +154,15 @@ def owned_bytes(facts: Facts, group_size: int) -> dict[int, float] | None:
     By the sharding plan of the run manifest, folded into the group; else all of its tables, evenly.
     """
     manifest = facts.trace_set.manifest or {}
-    planned = shards_of(manifest)
+    planned = all_shards(manifest)
     if planned:
         found = dict.fromkeys(range(group_size), 0.0)
         for shard in planned:
-            found[shard.rank % group_size] += shard.rows * shard.columns * VALUE_BYTES
+            found[shard.rank % group_size] += shard.row_count * shard.dim * VALUE_BYTES
         return found
-    tables = tables_of(manifest)
-    total = sum(table.rows * table.dim * VALUE_BYTES for table in tables)
-    return dict.fromkeys(range(group_size), total / group_size) if tables else None
+    tables = described_tables(manifest)
+    total = sum(table.rows * table.dim * VALUE_BYTES for table in tables or [])
+    return dict.fromkeys(range(group_size), total / group_size) if total else None
 
 
 def _blocks(ranks: Sequence[int], size: int) -> list[list[int]]:

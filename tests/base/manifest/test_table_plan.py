@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from traceinsight.base.table_plan import MAX_TABLE_NAME, TablePlan, TableShard, table_plan
+from traceinsight.base.manifest.decode import MAX_TABLE_NAME
+from traceinsight.base.manifest.table_plan import TablePlan, TableShard, table_plan
 
 
 def shard(rank: int, rows: list[Any], columns: list[Any]) -> dict[str, Any]:

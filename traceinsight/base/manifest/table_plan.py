@@ -6,50 +6,30 @@ counted, and costs none of the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
-MAX_TABLE_NAME = 512
-"""Characters. A longer name is no name of a table."""
-
-_Amount = Annotated[float, Meta(ge=0, le=1e15)]
-_Rank = Annotated[int, Meta(ge=0, lt=1 << 24)]
-_Place = Annotated[int, Meta(ge=0, le=1 << 48)]
-_Kind = TypeVar("_Kind")
+from traceinsight.base.manifest.decode import Amount, Rank, entries
+from traceinsight.base.manifest.tables import PlannedShard, planned_shards
 
 
 class _Measured(msgspec.Struct):
-    ids_per_step: _Amount
-    read_bytes_per_step: _Amount | None = None
-    returned_bytes_per_step: _Amount | None = None
-
-
-class _Shard(msgspec.Struct):
-    rank: _Rank
-    rows: tuple[_Place, _Place]
-    columns: tuple[_Place, _Place]
-
-    def __post_init__(self) -> None:
-        if self.rows[1] < self.rows[0] or self.columns[1] < self.columns[0]:
-            raise ValueError("a range that ends before it begins")
-
-
-class _Planned(msgspec.Struct):
-    shards: list[_Shard]
+    ids_per_step: Amount
+    read_bytes_per_step: Amount | None = None
+    returned_bytes_per_step: Amount | None = None
 
 
 class _Estimate(msgspec.Struct):
-    rank: _Rank
-    fwd_compute_ms: _Amount | None = None
-    fwd_comms_ms: _Amount | None = None
-    bwd_compute_ms: _Amount | None = None
-    bwd_comms_ms: _Amount | None = None
-    prefetch_compute_ms: _Amount | None = None
-    input_dist_comms_ms: _Amount | None = None
+    rank: Rank
+    fwd_compute_ms: Amount | None = None
+    fwd_comms_ms: Amount | None = None
+    bwd_compute_ms: Amount | None = None
+    bwd_comms_ms: Amount | None = None
+    prefetch_compute_ms: Amount | None = None
+    input_dist_comms_ms: Amount | None = None
 
     def parts_ms(self) -> list[float]:
         parts = msgspec.structs.asdict(self)
@@ -103,21 +83,16 @@ def table_plan(manifest: Mapping[str, object] | None) -> TablePlan:
     fields = manifest or {}
     counts = fields.get("measured_tables")
     counted = counts.get("tables") if isinstance(counts, Mapping) else counts
-    planned, bad_plans = _entries(fields.get("sharding_plan"), _Planned)
-    measured, bad_counts = _entries(counted, dict[_Rank, _Measured])
-    estimates, bad_estimates = _entries(fields.get("planner_estimates"), list[_Estimate])
+    planned, bad_plans = planned_shards(fields)
+    measured, bad_counts = entries(counted, dict[Rank, _Measured])
+    estimates, bad_estimates = entries(fields.get("planner_estimates"), list[_Estimate])
     missing = counts.get("missing_ranks") if isinstance(counts, Mapping) else None
-    unmeasured, bad_ranks = _entries({"missing_ranks": missing or []}, list[_Rank])
-    held: dict[tuple[str, int], list[_Shard]] = {}
-    for table, plan in planned.items():
-        for shard in plan.shards:
-            held.setdefault((table, shard.rank), []).append(shard)
-    expected_ms: dict[tuple[str, int], float] = {}
-    for table, guesses in estimates.items():
-        for one in guesses:
-            if parts_ms := one.parts_ms():
-                expected_ms[table, one.rank] = expected_ms.get((table, one.rank), 0.0) + sum(parts_ms)
+    unmeasured, bad_ranks = entries({"missing_ranks": missing or []}, list[Rank])
+    held: dict[tuple[str, int], list[PlannedShard]] = defaultdict(list)
+    for shard in planned:
+        held[shard.table, shard.rank].append(shard)
     found = {(table, rank): one for table, ranks in measured.items() for rank, one in ranks.items()}
+    expected_ms = _expected_ms(estimates)
     places = sorted({*held, *expected_ms, *found}, key=lambda place: (place[1], place[0]))
     return TablePlan(
         tuple(
@@ -128,29 +103,18 @@ def table_plan(manifest: Mapping[str, object] | None) -> TablePlan:
     )
 
 
-def _entries(section: object, kind: type[_Kind]) -> tuple[dict[str, _Kind], int]:
-    """(the entries of a section that are of this kind, how many are not). No section: nothing."""
-    if section is None:
-        return {}, 0
-    if not isinstance(section, Mapping):
-        return {}, 1
-    good: dict[str, _Kind] = {}
-    for name, value in section.items():
-        entry = _converted(value, kind)
-        if entry is not None and isinstance(name, str) and 0 < len(name) <= MAX_TABLE_NAME:
-            good[name] = entry
-    return good, len(section) - len(good)
-
-
-def _converted(value: Any, kind: type[_Kind]) -> _Kind | None:
-    try:
-        return msgspec.convert(value, kind, str_keys=True)
-    except (msgspec.ValidationError, RecursionError, OverflowError):
-        return None
+def _expected_ms(estimates: Mapping[str, Sequence[_Estimate]]) -> dict[tuple[str, int], float]:
+    """By table and rank; a place of which nothing was estimated has none."""
+    found: dict[tuple[str, int], float] = defaultdict(float)
+    for table, guesses in estimates.items():
+        for one in guesses:
+            if parts_ms := one.parts_ms():
+                found[table, one.rank] += sum(parts_ms)
+    return found
 
 
 def _joined(
-    table: str, rank: int, shards: list[_Shard], counts: _Measured | None, planned_ms: float | None
+    table: str, rank: int, shards: Sequence[PlannedShard], counts: _Measured | None, planned_ms: float | None
 ) -> TableShard:
     rows, dim = _shape(shards)
     return TableShard(
@@ -165,7 +129,7 @@ def _joined(
     )
 
 
-def _shape(shards: list[_Shard]) -> tuple[int | None, int | None]:
+def _shape(shards: Sequence[PlannedShard]) -> tuple[int | None, int | None]:
     """(rows, values of a row) of what one rank holds of a table; None when its shards are no rectangle."""
     rows, columns = {shard.rows for shard in shards}, {shard.columns for shard in shards}
     if len(columns) == 1:

@@ -5,12 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
 
 import plotly.graph_objects as go
 
 from traceinsight.base.units import format_factor, format_ns
-from traceinsight.diagnosis import Diagnosis, Gain, Interval, NanosecondRange, in_roadmap_order
+from traceinsight.diagnosis import (
+    Diagnosis,
+    Gain,
+    Interval,
+    NanosecondRange,
+    in_roadmap_order,
+    typical_step_ns,
+)
 
 from ..text import label
 from ..theme import Palette, figure
@@ -34,15 +40,9 @@ class Change:
         return self.now_ns / max(in_all, 1e-9)
 
 
-def step_ns(diagnosis: Diagnosis) -> float | None:
-    """Today's step: median window over ranks and steps."""
-    windows = [row.window_ns for row in diagnosis.partition]
-    return median(windows) if windows else None
-
-
 def step_after_each(diagnosis: Diagnosis, colors: Palette) -> go.Figure | None:
     """Bars: the step now, and what each finding's remedy would leave of it, with the interval of the gain."""
-    now = step_ns(diagnosis)
+    now = typical_step_ns(diagnosis.partition)
     gains = [
         (one, one.gain)
         for one in in_roadmap_order(diagnosis.findings, diagnosis.roadmap)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from statistics import median
 
 import streamlit as st
 
-from traceinsight.base.units import format_factor, format_ns, format_share
-from traceinsight.diagnosis import Diagnosis, in_roadmap_order
+from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.document import Block, Facts, Paragraph
+from traceinsight.report.tiles import tiles
 
 from ..charts.partition import partition_bars
-from ..charts.remedies import Change, predicted, step_after_each, step_ns, waterfall
+from ..charts.remedies import Change, predicted, step_after_each, waterfall
 from ..context import Context, show
 from ..text import block, escape, name, page, paragraph, tile
 from .parts import chart, prose, section
@@ -100,24 +99,5 @@ def _cards(blocks: tuple[Block, ...]) -> list[list[Block]]:
 
 
 def _tiles(diagnosis: Diagnosis) -> str:
-    rows = [row for row in diagnosis.partition if row.window_ns]
-    if not rows:
-        return ""
-    communication = [
-        (row.exposed_comm_transfer_ns + row.exposed_comm_wait_ns + row.exposed_comm_unsplit_ns)
-        / row.window_ns
-        for row in rows
-    ]
-    over = "of the step window, median over ranks and steps"
-    tiles = [
-        tile("Step", format_ns(step_ns(diagnosis)), "median over ranks and steps"),
-        tile("Computing", format_share(median(row.compute_ns / row.window_ns for row in rows)), over),
-        tile("Exposed communication", format_share(median(communication)), over),
-    ]
-    first = next((one for one in in_roadmap_order(diagnosis.findings, diagnosis.roadmap) if one.gain), None)
-    if first is not None and first.gain is not None:
-        how = "at best, if its cause vanished" if first.gain.kind == "ceiling" else "predicted by replay"
-        tiles.append(
-            tile("First remedy", format_factor(first.gain.speedup.expected), f"as fast {how}: {first.rule}")
-        )
-    return f'<div class="tiles">{"".join(tiles)}</div>'
+    numbers = [tile(one.label, one.value, one.note) for one in tiles(diagnosis)]
+    return f'<div class="tiles">{"".join(numbers)}</div>' if numbers else ""

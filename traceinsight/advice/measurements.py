@@ -18,6 +18,7 @@ from traceinsight.diagnosis import (
     Run,
     ShardRow,
     Straggler,
+    typical_step_ns,
 )
 
 
@@ -67,7 +68,7 @@ class Measurements:
     @cached_property
     def step_ns(self) -> float:
         """Typical step window: the median over ranks and steady steps; 0 when there is none."""
-        return median([row.window_ns for row in self.partition]) if self.partition else 0.0
+        return typical_step_ns(self.partition) or 0.0
 
     def per_rank(self, part: Callable[[Partition], int]) -> dict[int, float]:
         """Median over steps of one part of the partition, by rank, in ns."""

@@ -30,6 +30,7 @@ from traceinsight.diagnosis.measurements import (
     PhaseRow,
     StepTime,
     Straggler,
+    typical_step_ns,
 )
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
 from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
@@ -71,4 +72,5 @@ __all__ = [
     "Straggler",
     "WhatIf",
     "in_roadmap_order",
+    "typical_step_ns",
 ]

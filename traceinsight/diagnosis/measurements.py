@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
+from traceinsight.base.statistics import median
 from traceinsight.diagnosis.run import Struct
 
 CAUSES = (
@@ -47,6 +49,16 @@ class Partition(Struct, frozen=True):
     exposed_copy_ns: int
     idle_ns: int
     idle_by_cause_ns: dict[str, int]
+
+    @property
+    def exposed_comm_ns(self) -> int:
+        """Communication with nothing computing: transfer, waiting, and what cannot be split."""
+        return self.exposed_comm_transfer_ns + self.exposed_comm_wait_ns + self.exposed_comm_unsplit_ns
+
+
+def typical_step_ns(partition: Sequence[Partition]) -> float | None:
+    """Median step window over ranks and steps, what shares and gains are of; None where there is no step."""
+    return median([row.window_ns for row in partition]) if partition else None
 
 
 class PhaseRow(Struct, frozen=True):

@@ -21,7 +21,7 @@ def verdict_of(measurements: Measurements, findings: Sequence[Finding]) -> str:
     if not measurements.partition:
         reason = findings[0].title if findings else "no step with device activity was recorded"
         return f"The bottleneck cannot be judged: {_lower(reason)}."
-    if median([row.window_ns for row in measurements.partition]) <= 0:
+    if measurements.step_ns <= 0:
         return "The bottleneck cannot be judged: most steps have no length, so durations are missing."
     with_gain = [finding for finding in findings if finding.gain is not None]
     compute = _computing(measurements)

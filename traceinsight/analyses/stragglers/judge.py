@@ -14,8 +14,7 @@ from traceinsight.analyses.stragglers.cause import cause_of
 from traceinsight.analyses.stragglers.detail import describe
 from traceinsight.analyses.stragglers.freed import FreedTime
 from traceinsight.analyses.stragglers.overload import NO_TABLES, Overload, TableFacts, overload_of
-from traceinsight.base.statistics import median
-from traceinsight.diagnosis import NanosecondRange, Partition, Straggler
+from traceinsight.diagnosis import NanosecondRange, Partition, Straggler, typical_step_ns
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.trace_set import TraceSet
 
@@ -76,7 +75,7 @@ def find_stragglers(
     if not steps:
         return StragglerJudgement((), _why_nothing(trace_set))
     freed = FreedTime(trace_set, activity)
-    window_ns = median([row.window_ns for row in partition]) if partition else 0.0
+    window_ns = typical_step_ns(partition) or 0.0
     found: list[Straggler] = []
     for _ in range(MAX_GROUPS):
         suspects = _worst_group(steps, freed)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from traceinsight.base.errors import UsageError
 from traceinsight.base.statistics import median
-from traceinsight.diagnosis import Diagnosis, Generator
+from traceinsight.diagnosis import Diagnosis, Generator, Partition
 from traceinsight.diagnosis.comparison import Change, Comparison, HeldPrediction, Throughput
 from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.engine.comparison.changes import (
@@ -19,7 +19,7 @@ from traceinsight.engine.comparison.gates import Limit, Metric, judge
 from traceinsight.engine.comparison.notes import batches_compare, edit_hints, notes_on
 from traceinsight.engine.comparison.predictions import hold_predictions, recorded_predictions
 from traceinsight.engine.comparison.presence import finding_changes, straggler_changes
-from traceinsight.engine.comparison.samples import PARTS, Side, exposed_comm, sides
+from traceinsight.engine.comparison.samples import Side, sides
 from traceinsight.engine.comparison.verdict import verdict_of
 
 
@@ -95,13 +95,19 @@ def _batch_factor(before: Diagnosis, after: Diagnosis) -> float:
     return one / other if one and other and batches_compare(one, other) else 1.0
 
 
+_GATED_PARTS: dict[Metric, Callable[[Partition], float]] = {
+    "exposed-comm": lambda row: row.exposed_comm_ns,
+    "idle": lambda row: row.idle_ns,
+}
+
+
 def _gated(
     before: Side, after: Side, step: Change, factor: float, step_ns: float | None
 ) -> dict[Metric, Change]:
     metrics: list[tuple[Metric, Change]] = [("regression", step)]
-    for name, part in (("exposed-comm", exposed_comm), ("idle", PARTS["idle"])):
+    for name, part in _GATED_PARTS.items():
         scaled = [one * factor for one in after.part_ns(part)]
-        metrics.append((name, change(before.part_ns(part), scaled, step_ns)))  # type: ignore[arg-type]
+        metrics.append((name, change(before.part_ns(part), scaled, step_ns)))
     return dict(metrics)
 
 

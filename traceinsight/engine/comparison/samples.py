@@ -23,11 +23,6 @@ PARTS: dict[str, Callable[[Partition], float]] = {
 }
 
 
-def exposed_comm(row: Partition) -> float:
-    """All exposed communication, whether it can be split or not."""
-    return row.exposed_comm_transfer_ns + row.exposed_comm_wait_ns + row.exposed_comm_unsplit_ns
-
-
 def idle_cause(cause: str) -> Callable[[Partition], float]:
     """Idle time of one cause; a cause without time has no key, which is a measured zero."""
     return lambda row: row.idle_by_cause_ns.get(cause, 0)

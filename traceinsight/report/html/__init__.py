@@ -12,9 +12,9 @@ from traceinsight.diagnosis import Diagnosis
 from traceinsight.report.build import build
 from traceinsight.report.document import Block, Document, Paragraph, Section
 from traceinsight.report.html.bars import BarChart, forward_bars, partition_bars
-from traceinsight.report.html.tiles import Tile, tiles
 from traceinsight.report.options import ReportOptions
 from traceinsight.report.text import clean
+from traceinsight.report.tiles import Tile, tiles
 
 _TEMPLATE = "report.html.j2"
 _PARTITION, _FORWARD = "Where the", "Communication share of forward"  # how the titles of these sections begin

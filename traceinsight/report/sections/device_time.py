@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from traceinsight.base.units import format_ns, format_share
-from traceinsight.diagnosis import CAUSES, Diagnosis, Partition
+from traceinsight.diagnosis import CAUSES, Diagnosis, Partition, typical_step_ns
 from traceinsight.report.document import Block, Column, Paragraph, Section, Table
 from traceinsight.report.options import ReportOptions
-from traceinsight.report.sections.findings import typical_step_ns
 from traceinsight.report.sections.ranks import late_ranks, medians_by_rank, rank_rows, summary_note
 
 _CAUSE_HEADERS = {
@@ -59,7 +58,7 @@ def _step(diagnosis: Diagnosis) -> Paragraph:
         return Paragraph(f"The step takes {format_ns(windows[0])}.")
     over = f"{steps_text(diagnosis)}{f' and {ranks} ranks' if ranks > 1 else ''}"
     return Paragraph(
-        f"A step takes {format_ns(typical_step_ns(diagnosis))} ({over}; "
+        f"A step takes {format_ns(typical_step_ns(diagnosis.partition))} ({over}; "
         f"{format_ns(min(windows))} to {format_ns(max(windows))})."
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from traceinsight.base.statistics import median
 from traceinsight.base.units import (
     format_bytes,
     format_count,
@@ -14,7 +13,7 @@ from traceinsight.base.units import (
     format_ranks,
     format_share,
 )
-from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain, in_roadmap_order
+from traceinsight.diagnosis import Diagnosis, Evidence, Finding, Gain, in_roadmap_order, typical_step_ns
 from traceinsight.report.document import Block, Facts, Paragraph, Section
 from traceinsight.report.sections import roadmap
 
@@ -37,7 +36,7 @@ def section(diagnosis: Diagnosis) -> Section:
     findings = in_roadmap_order(diagnosis.findings, diagnosis.roadmap)
     if not findings:
         return Section("What to change next", (Paragraph(_nothing(diagnosis), "good"),))
-    step_ns = typical_step_ns(diagnosis)
+    step_ns = typical_step_ns(diagnosis.partition)
     replayed_ns = diagnosis.replay.step_ns if diagnosis.replay is not None else None
     blocks: list[Block] = list(roadmap.blocks(diagnosis, findings))
     for number, finding in enumerate(findings, start=1):
@@ -49,12 +48,6 @@ def section(diagnosis: Diagnosis) -> Section:
             )
         )
     return Section("What to change next", tuple(blocks))
-
-
-def typical_step_ns(diagnosis: Diagnosis) -> float | None:
-    """Median step window over ranks and steps: what gains are compared with."""
-    windows = [row.window_ns for row in diagnosis.partition]
-    return median(windows) if windows else None
 
 
 def _nothing(diagnosis: Diagnosis) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from traceinsight.base.units import format_ns, format_ranks, format_share
-from traceinsight.diagnosis import Diagnosis, Straggler
+from traceinsight.diagnosis import Diagnosis, Straggler, typical_step_ns
 from traceinsight.report.document import Block, Facts, Paragraph, Section
-from traceinsight.report.sections.findings import typical_step_ns
 
 _RANKS_SHOWN = 16
 
@@ -14,7 +13,7 @@ def section(diagnosis: Diagnosis) -> Section:
     """One block per group of ranks that are late together."""
     if not diagnosis.stragglers:
         return Section("Stragglers", (Paragraph(_none(diagnosis)),), detail=True)
-    step_ns = typical_step_ns(diagnosis)
+    step_ns = typical_step_ns(diagnosis.partition)
     blocks: list[Block] = []
     for straggler in diagnosis.stragglers:
         blocks += _straggler(straggler, step_ns)

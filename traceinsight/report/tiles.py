@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from traceinsight.base.statistics import median
 from traceinsight.base.units import format_factor, format_ns, format_share
-from traceinsight.diagnosis import Diagnosis, Partition, in_roadmap_order
-from traceinsight.report.sections.findings import typical_step_ns
+from traceinsight.diagnosis import Diagnosis, in_roadmap_order, typical_step_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +24,13 @@ def tiles(diagnosis: Diagnosis) -> list[Tile]:
     if not rows:
         return []
     over = "median over ranks and steps"
+    of_window = f"of the step window, {over}"
+    computing = [row.compute_ns / row.window_ns for row in rows]
+    exposed = [row.exposed_comm_ns / row.window_ns for row in rows]
     found = [
-        Tile("Step", format_ns(typical_step_ns(diagnosis)), over),
-        Tile("Computing", format_share(_typical(rows, ("compute_ns",))), f"of the step window, {over}"),
-        Tile(
-            "Exposed communication",
-            format_share(
-                _typical(
-                    rows, ("exposed_comm_transfer_ns", "exposed_comm_wait_ns", "exposed_comm_unsplit_ns")
-                )
-            ),
-            f"of the step window, {over}",
-        ),
+        Tile("Step", format_ns(typical_step_ns(rows)), over),
+        Tile("Computing", format_share(median(computing)), of_window),
+        Tile("Exposed communication", format_share(median(exposed)), of_window),
     ]
     first = next(
         (finding for finding in in_roadmap_order(diagnosis.findings, diagnosis.roadmap) if finding.gain), None
@@ -47,7 +41,3 @@ def tiles(diagnosis: Diagnosis) -> list[Tile]:
             Tile("First remedy", format_factor(first.gain.speedup.expected), f"as fast {kind}: {first.rule}")
         )
     return found
-
-
-def _typical(rows: list[Partition], names: tuple[str, ...]) -> float:
-    return median([sum(getattr(row, name) for name in names) / row.window_ns for row in rows])

@@ -89,7 +89,7 @@ def whatif(loaded: Loaded, edits: Sequence[str]) -> WhatIf:
         UsageError: An edit is unknown or its value is wrong.
 
     """
-    return what_if(loaded.trace_set, edits, loaded.other_runs)
+    return what_if(loaded.trace_set, edits, loaded.other_runs, version=__version__)
 
 
 def placement(loaded: Loaded) -> Placement:

@@ -90,6 +90,7 @@ def test_gates_and_exit_codes(runs: Path, after: str, limit: str, code: int) -> 
 @pytest.mark.parametrize(
     "limit",
     ["regression", "regression=", "regression=5", "regression=-1%", "regression=nan%", "regression=1e9%",
+     "regression=1_0%", "regression=1e1%",
      "regression=x%", "speed=5%", "=5%", ""],
 )  # fmt: skip
 def test_a_malformed_limit_is_a_usage_error_that_shows_the_syntax(

@@ -220,8 +220,16 @@ def test_without_marked_steps_nothing_is_predicted() -> None:
     trace_set = load(replace(DEFAULT, profiler_step=False).build())
     answer = what_if(trace_set, ["narrow=2"])
     assert not answer.replay.predicted
-    assert answer.replay.reason == "no marked step was captured on all ranks"
+    assert answer.replay.reason == "no step is marked (ProfilerStep#)"
     assert answer.edits == []
+
+
+def test_a_rank_without_a_whole_step_is_named() -> None:
+    trace_set = load(DEFAULT.build())
+    first, *others = trace_set.ranks
+    lost = replace(first, steps=replace(first.steps, steps=()))
+    answer = what_if(replace(trace_set, ranks=(lost, *others)), ["narrow=2"])
+    assert answer.replay.reason == f"no analysed step was captured whole on rank {first.rank}"
 
 
 def test_above_the_residual_limit_nothing_is_predicted() -> None:
@@ -290,10 +298,10 @@ def test_a_large_run_is_replayed_on_its_first_steps(monkeypatch: pytest.MonkeyPa
 
 
 def test_sizes_that_cannot_be_give_no_prediction() -> None:
-    # 2^53 rows of 2^20 values are 38 exabytes: their replicas' sync would take years.
+    # 2^48 rows of 2^25 values are 38 zettabytes: their replicas' sync would take years.
     nodes = [{"ranks": [0, 1]}, {"ranks": [2, 3]}]
     hardware = {"network": "ib_hdr"}
-    tables = [{"name": "t", "rows": 2**53, "dim": 2**20}]
+    tables = [{"name": "t", "rows": 2**48, "dim": 2**25}]
     manifest = {"nodes": nodes, "hardware": hardware, "tables": tables}
     answer = what_if(replace(load(DEFAULT.build()), manifest=manifest), ["2d=2", "narrow=2"])
     assert [row.step_ns is None for row in answer.edits] == [True, False]

@@ -14,7 +14,7 @@ from traceinsight.diagnosis.advice import (
     RoadmapEntry,
     in_roadmap_order,
 )
-from traceinsight.diagnosis.document import SCHEMA_VERSION, Diagnosis, Generator
+from traceinsight.diagnosis.document import SCHEMA_VERSION, Diagnosis
 from traceinsight.diagnosis.measurements import (
     CAUSES,
     AllToAllMatrix,
@@ -33,7 +33,7 @@ from traceinsight.diagnosis.measurements import (
     typical_step_ns,
 )
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, WhatIf
-from traceinsight.diagnosis.run import DataQuality, DroppedStep, OtherRun, Run
+from traceinsight.diagnosis.run import DataQuality, DroppedStep, Generator, OtherRun, Run
 from traceinsight.diagnosis.shards import LoadBalance, RankLoad, ShardRow
 
 __all__ = [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from traceinsight.diagnosis.advice import Finding
-from traceinsight.diagnosis.document import Generator
 from traceinsight.diagnosis.measurements import CommunicationRow, NanosecondRange, Straggler
-from traceinsight.diagnosis.run import Run, Struct
+from traceinsight.diagnosis.run import Generator, Run, Struct
 
 COMPARISON_VERSION = 1
 

@@ -19,17 +19,10 @@ from traceinsight.diagnosis.measurements import (
     Straggler,
 )
 from traceinsight.diagnosis.prediction import Replay
-from traceinsight.diagnosis.run import DataQuality, Run, Struct
+from traceinsight.diagnosis.run import DataQuality, Generator, Run, Struct
 from traceinsight.diagnosis.shards import LoadBalance, RankLoad, ShardRow
 
 SCHEMA_VERSION = 1
-
-
-class Generator(Struct, frozen=True):
-    """The program that wrote the document."""
-
-    name: str
-    version: str
 
 
 class Diagnosis(Struct, frozen=True):

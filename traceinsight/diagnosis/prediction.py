@@ -6,7 +6,7 @@ from msgspec import field
 
 from traceinsight.diagnosis.advice import Interval
 from traceinsight.diagnosis.measurements import NanosecondRange
-from traceinsight.diagnosis.run import Run, Struct
+from traceinsight.diagnosis.run import Generator, Run, Struct
 
 
 class Replay(Struct, frozen=True):
@@ -69,6 +69,7 @@ class WhatIf(Struct, frozen=True):
     schema_version: int = 1
     parts_before: list[StepParts] = field(default_factory=list)
     parts_after: list[StepParts] = field(default_factory=list)
+    generator: Generator | None = None  # null in documents of versions that did not name it
 
     def speedups_per_example(self) -> list[tuple[float, float] | None]:
         """(against the edits before it, against today) of each edit; None where it does not apply.

@@ -11,6 +11,13 @@ class Struct(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all documents: immutable, fields by name only."""
 
 
+class Generator(Struct, frozen=True):
+    """The program that wrote the document."""
+
+    name: str
+    version: str
+
+
 class DroppedStep(Struct, frozen=True):
     """A captured step that is left out of every number, and why."""
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from traceinsight.diagnosis.document import Generator
-from traceinsight.diagnosis.run import Struct
+from traceinsight.diagnosis.run import Generator, Struct
 
 PARTS = ("compute", "transfer", "wait", "replica_sync", "unsplit", "copy", "idle")
 """Parts of a step in the order in which they are shown; ``StepParts`` has a field ``<part>_ns`` for each."""

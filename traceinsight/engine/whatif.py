@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from traceinsight.diagnosis import Interval, NanosecondRange, OtherRun
+from traceinsight.diagnosis import Generator, Interval, NanosecondRange, OtherRun
 from traceinsight.diagnosis.prediction import PredictedEdit, Replay, StepParts, WhatIf
 from traceinsight.engine.facts import run_facts
 from traceinsight.replay.edits.edit import Edit, NotApplicableError
@@ -16,7 +16,13 @@ from traceinsight.trace.activity import activities
 from traceinsight.trace.trace_set import TraceSet
 
 
-def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[OtherRun] = ()) -> WhatIf:
+def what_if(
+    trace_set: TraceSet,
+    edits: Sequence[str],
+    other_runs: Sequence[OtherRun] = (),
+    *,
+    version: str | None = None,
+) -> WhatIf:
     """Apply the edits in order, each on what the ones before have left.
 
     Raises:
@@ -26,11 +32,13 @@ def what_if(trace_set: TraceSet, edits: Sequence[str], other_runs: Sequence[Othe
     parsed = [parse_edit(text) for text in edits]
     prepared = prepare(trace_set, activities(trace_set))
     run = run_facts(trace_set, other_runs)
+    generator = Generator(name="traceinsight", version=version) if version is not None else None
     if isinstance(prepared, Unpredictable):
-        return WhatIf(run=run, replay=replay_facts(prepared), step_ns=None, edits=[])
+        return WhatIf(generator=generator, run=run, replay=replay_facts(prepared), step_ns=None, edits=[])
     bench = Bench(prepared)
     rows, applied = _apply_in_turn(bench, parsed)
     return WhatIf(
+        generator=generator,
         run=run,
         replay=replay_facts(prepared),
         step_ns=round(prepared.step_ns),

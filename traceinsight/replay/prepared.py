@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceinsight.base.statistics import median
+from traceinsight.base.units import format_ranks
 from traceinsight.replay.beside import with_beside
 from traceinsight.replay.build import build_graph
 from traceinsight.replay.graph import Graph
@@ -70,7 +71,7 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
         return Unpredictable("the device of some ranks was not recorded", None)
     runs = _affordable(stretches(trace_set), _device_events_per_step(trace_set))
     if not runs or trace_set.step_source != "ProfilerStep":
-        return Unpredictable("no marked step was captured on all ranks", None)
+        return Unpredictable(_why_no_step(trace_set), None)
     graphs = tuple(build_graph(trace_set, activity, run) for run in runs)
     residual = _residual(graphs)
     if residual.share > MAX_RESIDUAL_SHARE:
@@ -80,6 +81,21 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
         )
     graphs = with_beside(graphs, trace_set)
     return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual)
+
+
+def _why_no_step(trace_set: TraceSet) -> str:
+    if trace_set.step_source != "ProfilerStep":
+        return "no step is marked (ProfilerStep#)"
+    without = [
+        trace.rank
+        for trace in trace_set.ranks
+        if not any(trace.step(number) is not None for number in trace_set.steps)
+    ]
+    if without and len(without) < len(trace_set.ranks):
+        return (
+            f"no analysed step was captured whole on rank{'s' * (len(without) > 1)} {format_ranks(without)}"
+        )
+    return "no marked step was captured on all ranks"
 
 
 def _affordable(runs: Sequence[Stretch], events_per_step: float) -> list[Stretch]:

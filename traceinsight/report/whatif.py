@@ -12,6 +12,9 @@ from traceinsight.report.text import NAME_LIMIT, clean
 SLOWER = 0.995
 """A speedup below this is called slower; nearer to 1 it is no change."""
 
+_SMALLEST_SHOWN = 1e-9
+"""A residual of exactly nothing is shown as less than the smallest share, not as "within 0%"."""
+
 _NO_REPLAY = "A prediction needs measured steps that a replay can explain."
 _DOES_NOT_APPLY = "does not apply"
 
@@ -26,7 +29,7 @@ def build_what_if(answer: WhatIf) -> Document:
     if answer.step_ns is None:
         reason = f"Nothing is predicted: {answer.replay.reason}."
         return Document(reason, _NO_REPLAY, (), "how it is predicted: docs/prediction.md")
-    share = format_share(answer.replay.residual_share)
+    share = format_share(answer.replay.residual_share or _SMALLEST_SHOWN)
     return Document(
         verdict=_verdict(answer),
         basis="Today: measured, from the end of one step's work to that of the next, mean over steps. "

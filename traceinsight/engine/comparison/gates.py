@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +15,9 @@ from traceinsight.diagnosis.comparison import Change, GateResult
 Metric = Literal["regression", "exposed-comm", "idle"]
 METRICS: tuple[Metric, ...] = ("regression", "exposed-comm", "idle")
 _WORDS = {"regression": "the step", "exposed-comm": "exposed communication", "idle": "idle time"}
+
+
+_PERCENTAGE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?%", re.ASCII)  # float() takes more: 1_0, inf, 1e3
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,8 @@ def parse_limit(text: str) -> Limit:
             what_to_do=f"Write METRIC=LIMIT%, METRIC one of {', '.join(METRICS)}: --fail-on regression=5%.",
         )
     number = value.strip()
-    try:
-        percent = float(number.removesuffix("%"))
-    except ValueError:
-        percent = math.nan
-    if not number.endswith("%") or not 0 <= percent <= 1000:
+    percent = float(number.removesuffix("%")) if _PERCENTAGE.fullmatch(number) else math.nan
+    if not 0 <= percent <= 1000:
         raise UsageError(
             f"--fail-on {text!r}: the limit must be a percentage from 0% to 1000%.",
             what_to_do=f"Write --fail-on {metric}=5%: growth against the step time before.",

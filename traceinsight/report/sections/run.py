@@ -39,10 +39,12 @@ def section(diagnosis: Diagnosis) -> Section:
 def basis(diagnosis: Diagnosis) -> str:
     """How much data the verdict rests on, and where to look before believing it."""
     run = diagnosis.run
-    captured = f"{len(run.ranks):,}" + ("" if run.world_size is None else f" of {run.world_size:,}")
+    # A rank whose file was read but holds no step's device time adds nothing to the verdict.
+    measured = len({row.rank for row in diagnosis.partition}) or len(run.ranks)
+    captured = f"{measured:,}" + ("" if run.world_size is None else f" of {run.world_size:,}")
     parts = [
         "simulated data" if run.simulated else "",
-        f"{captured} rank{'s' if (run.world_size or len(run.ranks)) != 1 else ''}",
+        f"{captured} rank{'s' if (run.world_size or measured) != 1 else ''}",
         _counted(len(run.steps), "step", "steps") or "no whole step",
         clean(run.device or "device not recorded", NAME_LIMIT),
     ]

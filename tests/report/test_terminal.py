@@ -163,8 +163,8 @@ def test_all_ranks_shows_all_ranks() -> None:
     assert not re.search(r"^median ", text, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("count", "summarised"), [(63, False), (64, True)])
-def test_summaries_begin_at_64_ranks(count: int, summarised: bool) -> None:
+@pytest.mark.parametrize(("count", "summarised"), [(23, False), (24, True)])
+def test_summaries_begin_at_24_ranks(count: int, summarised: bool) -> None:
     text = FORMATS["terminal"].render(many_ranks(count), ReportOptions())
     assert bool(re.search(r"^median ", text, re.MULTILINE)) is summarised
 

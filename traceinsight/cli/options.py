@@ -33,9 +33,7 @@ Force = Annotated[
 ]
 AllRanks = Annotated[
     bool,
-    typer.Option(
-        "--all-ranks", help="One line per rank even for 64 ranks and more.", rich_help_panel="Result"
-    ),
+    typer.Option("--all-ranks", help="One line per rank even from 24 ranks on.", rich_help_panel="Result"),
 ]
 NoColor = Annotated[
     bool,

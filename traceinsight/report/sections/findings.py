@@ -113,4 +113,13 @@ def evidence_line(evidence: Evidence) -> str:
     """``lateness: 35.0 ms behind the last of the other ranks``. An unknown unit is written out."""
     form = _FORMATS.get(evidence.unit)
     value = form(evidence.value) if form else f"{format_count(evidence.value)} {evidence.unit}"
-    return f"{evidence.metric.replace('_', ' ')}: {value} {evidence.where}"
+    return f"{_metric(evidence.metric)}: {value} {evidence.where}"
+
+
+def _metric(name: str) -> str:
+    """``imbalance_sent_bytes_per_step`` -> ``imbalance of sent bytes``: the unit stands with the value."""
+    words = name.replace("all_to_all", "all-to-all").replace("_", " ")
+    about = words.removeprefix("imbalance ")
+    if about == words:
+        return words
+    return f"imbalance of {about.removesuffix(' per step').replace(' ns', ' time')}"

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Diagnosis
 
-MANY_RANKS = 64
-"""From here on one line per rank no longer fits a screen, and nobody reads 64 lines of percentages."""
+MANY_RANKS = 24
+"""From here on one line per rank takes more of a screen than the summary, which has at most 15 lines."""
 
 _EXTREMES = 4
 

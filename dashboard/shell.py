@@ -17,7 +17,7 @@ from .context import Context, forget, linked_choice, show
 from .runs import Runs
 from .source import Root, fingerprint, open_root
 from .store import Request, Store, read_report
-from .text import escape, name, paragraph
+from .text import escape, headline, name, paragraph
 from .theme import css, palette
 from .upload import ENDINGS, MOST_BYTES, Folder
 from .views import VIEWS
@@ -142,8 +142,7 @@ def _failed(error: TraceInsightError) -> None:
 
 def _header(diagnosis: Diagnosis, *, large: bool) -> None:
     document = build(diagnosis, ReportOptions())
-    size = "" if large else ' class="small"'
-    show(f"<h1{size}>{escape(document.verdict)}</h1>", paragraph(document.basis, "muted"))
+    show(headline(document.verdict, large=large), paragraph(document.basis, "muted"))
 
 
 def _menu() -> str:

@@ -28,6 +28,14 @@ def name(text: str | None) -> str:
     return clean(text, NAME_LIMIT) if text else ""
 
 
+def headline(verdict: str, *, large: bool = True) -> str:
+    """A verdict: its first clause, the largest loss, in large type; the rest below it."""
+    first, part, rest = verdict.partition("; ")
+    size = "" if large else ' class="small"'
+    below = f'<span class="rest">{escape(rest)}</span>' if part else ""
+    return f"<h1{size}>{escape(first)}{escape(part)}{below}</h1>"
+
+
 def paragraph(text: str, tone: str = "plain") -> str:
     """One paragraph; ``tone`` is a class of ``theme.css``."""
     return f'<p class="{tone}">{escape(text)}</p>'

@@ -92,6 +92,8 @@ def css(colors: Palette) -> str:
 h3 {{ font-size: 1.3rem !important; }}
 .ti h1 {{ font-size: clamp(1.3rem, 2.6vw, 1.85rem); line-height: 1.28; font-weight: 700;
   padding: 0; margin: 0 0 .4rem; }}
+.ti h1 .rest {{ display: block; font-size: 1.05rem; font-weight: 500; margin-top: .3rem; }}
+.ti h1.small .rest {{ font-size: .95rem; }}
 .ti h1.small {{ font-size: 1.05rem; margin: 0; }}
 .ti {{ overflow-wrap: anywhere; line-height: 1.5; }} .ti * {{ unicode-bidi: isolate; }}
 .ti p {{ margin: 0 0 .4rem; max-width: 52rem; }}

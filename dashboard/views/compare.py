@@ -15,7 +15,7 @@ from traceinsight.report.comparison import build_comparison, interval, says
 from ..charts.compare import change_by_part, exposed_by_kind, parts_side_by_side
 from ..context import Context, linked_choice, show
 from ..runs import UPLOAD
-from ..text import block, escape, name, paragraph
+from ..text import block, headline, name, paragraph
 from .parts import chart, table
 from .whatif import edit_examples
 
@@ -86,7 +86,7 @@ def _edits() -> list[str]:
 
 def _answer(context: Context, found: Comparison) -> None:
     document = build_comparison(found)
-    show(f"<h1>{escape(document.verdict)}</h1>", paragraph(document.basis, "muted"))
+    show(headline(document.verdict), paragraph(document.basis, "muted"))
     chart(
         "Where the step changed", change_by_part(found, context.colors),
         "No part of the step was measured in both runs.", key="changes",

@@ -13,7 +13,7 @@ from traceinsight.report.scaling import build_scaling
 from ..charts.scaling import PART_WORDS, SMALLEST_SHARE, lost_parts, throughput
 from ..context import Context, show
 from ..runs import UPLOAD
-from ..text import block, escape, name, paragraph
+from ..text import block, headline, name, paragraph
 from .parts import chart, number, table
 
 _KEY = "sizes"
@@ -67,7 +67,7 @@ def _choose(context: Context, names: list[str]) -> list[str]:
 
 def _answer(context: Context, result: Scaling) -> None:
     document = build_scaling(result)
-    show(f"<h1>{escape(document.verdict)}</h1>", paragraph(document.basis, "muted"))
+    show(headline(document.verdict), paragraph(document.basis, "muted"))
     chart(
         "Throughput against ideal", throughput(result, context.colors), "Nothing was measured.",
         key="throughput",

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.replay.jobs import assembled
-from tests.trace.recordings import ALL_TO_ALL, MS, US, kernel, launched, recording, step
+from tests.trace.recordings import ALL_TO_ALL, MS, US, Row, kernel, launched, recording, step
 from traceinsight.replay.beside import settled, share_beside, with_beside
 from traceinsight.replay.graph import Beside, Graph, NodeKind
 from traceinsight.replay.solve import expected_step_ns, replay
@@ -21,9 +22,9 @@ BESIDE = (100 * US, 300 * US, 500 * US, 700 * US, 900 * US)
 ARGS = CommArgs(collective="all_to_allv", group_ranks=(0, 1), group_name="0")
 
 
-def run(lengths: Sequence[int], transfers: Sequence[int]) -> tuple[TraceSet, Graph]:
+def run(lengths: Sequence[int], transfers: Sequence[int], *more: Row) -> tuple[TraceSet, Graph]:
     """Two ranks; each step's only kernel and its exchange start together."""
-    rows = []
+    rows: list[Any] = [*more]
     for at, (length, transfer) in enumerate(zip(lengths, transfers, strict=True)):
         begin = at * PERIOD
         start = begin + 14 * US
@@ -40,6 +41,19 @@ def run(lengths: Sequence[int], transfers: Sequence[int]) -> tuple[TraceSet, Gra
 def slowed() -> tuple[TraceSet, Graph]:
     """In the time o beside a transfer 0.9 o of the work is done: a kernel takes 1 ms + 0.1 o."""
     return run([round(ALONE + LOSS * beside) for beside in BESIDE], BESIDE)
+
+
+def test_a_kernel_beside_a_collective_without_a_transfer_shows_nothing() -> None:
+    """From before the recording, over the whole first step: only there a kernel looks slow beside nothing.
+
+    The other four were 0 us beside transfers and take 1 ms. With the first, which takes 1.1 ms and has a
+    transfer of 500 us beside it, the loss would be about 0.2.
+    """
+    lengths, transfers = [1100 * US, *[ALONE] * 4], [500 * US, *[1] * 4]
+    stray = kernel(ALL_TO_ALL, -100 * US, 2 * MS, 99, 28)
+    assert with_beside([run(lengths, transfers)[1]], run(lengths, transfers)[0])[0].beside is not None
+    trace_set, graph = run(lengths, transfers, stray)
+    assert with_beside([graph], trace_set) == (graph,)
 
 
 def lengths_of(graph: Graph) -> set[int]:

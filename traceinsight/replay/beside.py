@@ -15,7 +15,10 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from traceinsight.replay.graph import Beside, Graph, NodeKind
+from traceinsight.base import intervals
+from traceinsight.base.kernel_families import COMMUNICATION
+from traceinsight.replay.facts import Facts
+from traceinsight.replay.graph import Beside, Bool, Graph, NodeKind
 from traceinsight.trace.recording import MISSING, Int64
 from traceinsight.trace.trace_set import TraceSet
 
@@ -75,6 +78,24 @@ def share_beside(graph: Graph, start_ns: Float) -> Float:
     return found
 
 
+def _unsure(graph: Graph, trace_set: TraceSet) -> Bool:
+    """Whether each node runs beside a collective that has no transfer in the graph; shape (n_nodes,).
+
+    It was launched before the stretch or met nobody, so how much of it is a transfer is not known.
+    """
+    nodes = graph.nodes
+    start_ns, end_ns = nodes.measured_ns, nodes.measured_ns + nodes.duration_ns.astype(np.int64)
+    alone = (nodes.kind == NodeKind.WORK) & (Facts(trace_set, graph).family == COMMUNICATION)
+    unsure = np.zeros(len(nodes.kind), dtype=np.bool_)
+    for rank in np.unique(nodes.rank[alone]).tolist():
+        mine = np.flatnonzero(nodes.rank == rank)
+        spans = intervals.union(start_ns[alone & (nodes.rank == rank)], end_ns[alone & (nodes.rank == rank)])
+        following = np.searchsorted(spans[:, 1], start_ns[mine], side="right")
+        begin_ns = np.append(spans[:, 0], np.iinfo(np.int64).max)[following]
+        unsure[mine] = begin_ns < end_ns[mine]
+    return unsure
+
+
 def _loss(graphs: Sequence[Graph], trace_set: TraceSet, shares: Sequence[Float]) -> float | None:
     """Of speed beside one transfer; None where the run does not show one."""
     kernels = [_kernels(graph, trace_set) for graph in graphs]
@@ -103,12 +124,13 @@ def _loss(graphs: Sequence[Graph], trace_set: TraceSet, shares: Sequence[Float])
 
 def _kernels(graph: Graph, trace_set: TraceSet) -> tuple[Int64, Int64]:
     """Nodes of work that tell, and numbers for rank, name and place in the step; both of shape (n,)."""
-    nodes = graph.nodes
+    nodes, unsure = graph.nodes, _unsure(graph, trace_set)
     found, keys = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     names = 0
     for trace in trace_set.ranks:
         mine = (nodes.kind == NodeKind.WORK) & (nodes.rank == trace.rank) & (nodes.event != MISSING)
         work = np.flatnonzero(mine & np.isin(nodes.step, graph.steps))
+        work = work[trace.launch[nodes.event[work]] != MISSING]  # others would shift the first step's places
         name = trace.recording.events.name[nodes.event[work]].astype(np.int64)
         order = np.lexsort((nodes.measured_ns[work], name, nodes.step[work]))
         work, name = work[order], name[order]
@@ -117,7 +139,7 @@ def _kernels(graph: Graph, trace_set: TraceSet) -> tuple[Int64, Int64]:
         fresh[1:] = (np.diff(name) != 0) | (np.diff(step) != 0)
         at = np.arange(len(work))
         ordinal = at - np.maximum.accumulate(np.where(fresh, at, 0))
-        long = nodes.duration_ns[work] >= TOLD_NS
+        long = (nodes.duration_ns[work] >= TOLD_NS) & ~unsure[work]
         found.append(work[long])
         keys.append(((names + name) * _MANY + ordinal)[long])
         names += len(trace.recording.strings)

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from traceinsight.replay.awaited import QUICK_SYNC_NS, Awaited
-from traceinsight.replay.graph import Bool, EdgeKind, GraphDraft, NodeKind
+from traceinsight.replay.graph import EdgeKind, GraphDraft, NodeKind
 from traceinsight.replay.loader import HANDED_OVER_NS, Fetches
 from traceinsight.replay.parts import Added, Part
 from traceinsight.replay.room import add_room
+from traceinsight.replay.stream_waits import queued, stream_waits
 from traceinsight.replay.stretch import Stretch
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.rank_trace import RankTrace
-from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int32, Int64
+from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
 
 _SYNCHRONISES = re.compile(r"Synchronize|^(cuda|hip)Memcpy(?!.*Async)")
 _WAITS_FOR_EVENT = re.compile(r"StreamWaitEvent")
@@ -26,12 +27,6 @@ LAUNCH_QUANTILE = 0.05
 
 MAX_LAUNCH_NS = 25_000
 """A device that is behind all the time shows no pure launch latency: more than this is time in a queue."""
-
-JOINT_NS = 20_000
-"""Work that starts within this time of another stream's end, long after its launch, waited for it."""
-
-BACK_TO_BACK_NS = 5_000
-"""From the end of a kernel to the start of the next one on a stream that has enough to do: 1 to 3 us."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +55,10 @@ def add_gpu_rank(
     host = _Host(trace, stretch, gpu)
     host_nodes = host.add(draft, origin, offset_ns)
     device, added = _add_device(draft, trace, gpu, offset_ns, parts)
-    _add_launches(draft, origin, trace, device, host, host_nodes, offset_ns)
+    latency_ns = _add_launches(draft, origin, trace, device, host, host_nodes, offset_ns)
     _add_streams(draft, trace, device)
-    _add_dependencies(draft, trace, device, host)
+    source, target = stream_waits(queued(trace, gpu, host.launches, host.event_waits), latency_ns)
+    draft.add_edges(EdgeKind.DEPENDENCY, device.ends[source], device.starts[target], after_end=True)
     add_room(draft, trace, device.events, device.starts, device.ends)
     host.add_syncs(draft, device, host_nodes)
     return added
@@ -76,8 +72,13 @@ def _add_launches(
     host: _Host,
     host_nodes: Int64,
     offset_ns: int,
-) -> None:
-    """Work starts no earlier than its launch plus launch latency; without one, no earlier than measured."""
+) -> float:
+    """Work starts no earlier than its launch plus launch latency; without one, no earlier than measured.
+
+    Returns:
+        The launch latency, ns.
+
+    """
     events, gpu = trace.recording.events, device.events
     moment = host.moment_of(trace.launch[gpu], events.start_ns[gpu])
     launched = moment != MISSING
@@ -97,6 +98,7 @@ def _add_launches(
         device.starts[adrift],
         (events.start_ns[gpu[adrift]] - offset_ns - draft.origin_ns).astype(np.float64),
     )
+    return usual
 
 
 def _gpu_events(trace: RankTrace, stretch: Stretch) -> Int64:
@@ -302,67 +304,3 @@ FULL_QUEUE = 256
 
 LONG_GAP_NS = 1_000_000
 """A host that launches nothing for this long is busy elsewhere or waits."""
-
-
-def _add_dependencies(draft: GraphDraft, trace: RankTrace, device: _Device, host: _Host) -> None:
-    """Waits across streams.
-
-    A cudaStreamWaitEvent before a launch says that the launched work waits for something on another stream;
-    what, the trace does not say. It is taken to be the last work of each other stream that was launched
-    before and had ended when this work started. Without such a call, work that starts right at the end of
-    another stream's work, long after its own launch and the work before it, is taken to have waited for it.
-    """
-    events = trace.recording.events
-    launch = trace.launch[device.events]
-    start_ns, end_ns = events.start_ns[device.events], events.end_ns[device.events]
-    launch_ns = np.where(launch == MISSING, MISSING, events.start_ns[launch])
-    announced = _announced(trace, device, host)
-    lanes = events.lane[device.events]
-    idle = start_ns - _stream_free_ns(lanes, end_ns) > BACK_TO_BACK_NS
-    late = (launch != MISSING) & (start_ns - launch_ns > 2 * JOINT_NS) & idle
-    sources, targets = [], []
-    for lane in np.unique(lanes).tolist():
-        stream = np.flatnonzero(lanes == lane)
-        waiting = np.flatnonzero((lanes != lane) & (announced | late))
-        if not len(stream) or not len(waiting):
-            continue
-        position = np.searchsorted(end_ns[stream], start_ns[waiting], side="right") - 1
-        found = position >= 0
-        waiting, source = waiting[found], stream[position[found]]
-        before = (launch_ns[source] != MISSING) & (launch_ns[source] < launch_ns[waiting])
-        joint = start_ns[waiting] - end_ns[source] <= JOINT_NS
-        keep = before & (announced[waiting] | joint)
-        sources.append(source[keep])
-        targets.append(waiting[keep])
-    if sources:
-        draft.add_edges(
-            EdgeKind.DEPENDENCY,
-            device.ends[np.concatenate(sources)],
-            device.starts[np.concatenate(targets)],
-            after_end=True,
-        )
-
-
-def _stream_free_ns(lanes: Int32, end_ns: Int64) -> Int64:
-    """When the work before each one on its stream ended, long ago for the first; shape (n,)."""
-    free_ns = np.full(len(lanes), np.iinfo(np.int64).min // 2, dtype=np.int64)
-    for lane in np.unique(lanes).tolist():
-        on_stream = np.flatnonzero(lanes == lane)
-        free_ns[on_stream[1:]] = end_ns[on_stream[:-1]]
-    return free_ns
-
-
-def _announced(trace: RankTrace, device: _Device, host: _Host) -> Bool:
-    """Whether a cudaStreamWaitEvent stands between each work's launch and the launch before it."""
-    events = trace.recording.events
-    launch = trace.launch[device.events]
-    announced = np.zeros(len(device.events), dtype=np.bool_)
-    if not len(host.event_waits) or not len(host.launches):
-        return announced
-    for lane in np.unique(events.lane[host.launches]).tolist():
-        own = host.launches[events.lane[host.launches] == lane]
-        waits = events.start_ns[host.event_waits[events.lane[host.event_waits] == lane]]
-        count = np.searchsorted(waits, events.start_ns[own], side="right")
-        fresh = own[np.diff(count, prepend=0) > 0]
-        announced |= np.isin(launch, fresh)
-    return announced

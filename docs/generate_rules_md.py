@@ -40,6 +40,7 @@ MEASURED_BY = {
         ("slow-network-path", "nccl-sockets", "cross-node-all-to-all"),
         ("traceinsight.advice.exchanges", "traceinsight.advice.nodes"),
     ),
+    "slow-link": ("traceinsight.analyses.host_link",),
     "host-bound": ("traceinsight.analyses.partition.idle",),
 }
 """Where a rule's verdict rests on thresholds of the analysis below it, these belong on its page too."""

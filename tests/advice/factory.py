@@ -9,6 +9,7 @@ from typing import Any
 
 from traceinsight.advice.job import JobFacts, Table
 from traceinsight.advice.measurements import CaptureFacts, Measurements
+from traceinsight.analyses.host_link import HostLink
 from traceinsight.diagnosis import (
     Collective,
     CommunicationRow,
@@ -39,7 +40,7 @@ _FULL = {
 
 def measurements(case: Mapping[str, Any]) -> Measurements:
     """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture,
-    shards, balance, job.
+    shards, balance, job, host_link.
 
     A row of ``communication`` may list its collectives of a step as ``each``. The job has ``nodes`` of equal
     size, ``network``, ``environment``, ``tables``, ``wire_formats``, ``ids_sent_ahead``.
@@ -64,6 +65,7 @@ def measurements(case: Mapping[str, Any]) -> Measurements:
         job=_job(case.get("job", {}), ranks + case.get("missing", 0)),
         shards=[_shard(row) for row in case.get("shards", [])],
         load_balance=[_balance(row) for row in case.get("balance", [])],
+        host_link=HostLink(**case["host_link"]) if "host_link" in case else None,
     )
 
 

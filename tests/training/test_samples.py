@@ -68,9 +68,9 @@ EXPECTED = {
     "late_rank": ([2], ["straggler"]),
     "slow_input": ([0, 1, 2, 3], ["input-bound"]),
     "hot_partition": ([3], ["straggler"]),
-    # The gradient all-reduce shares the slow link with the backward exchange and ends after it.
-    "exposed_a2a_fp32": ([0, 1, 2, 3], ["unquantized-exchange", "uncovered-loss", "exposed-all-to-all"]),
-    "exposed_a2a_fp8": ([0, 1, 2, 3], ["exposed-all-to-all"]),
+    # The link is what was slowed; that FP32 crosses it, and with nothing computing, is what makes it cost.
+    "exposed_a2a_fp32": ([0, 1, 2, 3], ["slow-link", "unquantized-exchange", "exposed-all-to-all"]),
+    "exposed_a2a_fp8": ([0, 1, 2, 3], ["slow-link", "exposed-all-to-all"]),
 }
 
 
@@ -105,12 +105,24 @@ def test_the_analysis_finds_what_was_put_in_and_nothing_else(name: str, diagnose
     assert all(finding.ranks == ranks for finding in found.findings)
 
 
-@pytest.mark.parametrize("name", ["late_rank", "slow_input", "hot_partition"])
+@pytest.mark.parametrize("name", ["late_rank", "slow_input", "hot_partition", "exposed_a2a_fp32"])
 def test_the_cost_found_in_a_sample_is_the_true_one(name: str, diagnose: Callable[..., Any]) -> None:
     found = diagnose(SAMPLE_TRACES / name)
     (fault,) = manifest_of(name)["faults"]
     true_ms = statistics.median(fault["measured_ms_per_step"][step] for step in found.run.steps)
     assert found.findings[0].gain.step_ns.expected / 1e6 == pytest.approx(true_ms, rel=0.15)
+
+
+@pytest.mark.parametrize("name", ["exposed_a2a_fp32", "exposed_a2a_fp8"])
+def test_the_slow_link_of_a_sample_is_found_at_its_rate(name: str, diagnose: Callable[..., Any]) -> None:
+    found = diagnose(SAMPLE_TRACES / name)
+    (fault,) = manifest_of(name)["faults"]
+    true_ms = statistics.median(fault["measured_ms_per_step"][step] for step in found.run.steps)
+    (finding,) = (one for one in found.findings if one.rule == "slow-link")
+    reached = {one.metric: one.value for one in finding.evidence}
+    assert reached["link_rate"] == pytest.approx(fault["link_mbit"] / 8 / 1e3, rel=0.05)
+    assert reached["link_busy"] / 1e6 == pytest.approx(true_ms, rel=0.05)
+    assert found.roadmap[0].edit == "network=1.25"
 
 
 def test_the_hot_partition_of_a_sample_is_named(diagnose: Callable[..., Any]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from traceinsight.advice.job import JobFacts
+from traceinsight.analyses.host_link import HostLink
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import (
     Collective,
@@ -50,7 +51,8 @@ class CaptureFacts:
 class Measurements:
     """The measurements of one run; ``device_word`` is how to call what computes ("GPU", "rank").
 
-    ``collectives`` are those of the analysed steps.
+    ``collectives`` are those of the analysed steps. ``host_link`` is of CPU ranks, None where nothing tells
+    its rate.
     """
 
     run: Run
@@ -64,6 +66,7 @@ class Measurements:
     load_balance: Sequence[LoadBalance] = ()
     collectives: Sequence[Collective] = ()
     job: JobFacts = field(default_factory=JobFacts)
+    host_link: HostLink | None = None
 
     @cached_property
     def step_ns(self) -> float:

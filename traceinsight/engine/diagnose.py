@@ -9,6 +9,7 @@ from traceinsight.advice.registry import RULES
 from traceinsight.analyses.all_to_all_matrix import all_to_all_matrix
 from traceinsight.analyses.communication import clocks, collectives, communication
 from traceinsight.analyses.forward import forward_shares
+from traceinsight.analyses.host_link import host_link
 from traceinsight.analyses.kernels import kernel_families
 from traceinsight.analyses.links import group_links
 from traceinsight.analyses.partition import partition, step_times
@@ -54,6 +55,7 @@ def diagnose(
         load_balance=shards.balance,
         collectives=[one for one in every_collective if one.step in trace_set.steps],
         job=job,
+        host_link=None if trace_set.has_gpu else host_link(trace_set, job.node_of),
     )
     judgement = judge_all(RULES, measurements)
     planned = plan_changes(trace_set, activity, measurements, judgement.findings)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.analyses.host_link import host_link
+from traceinsight.base import intervals
 from traceinsight.base.hardware import NETWORKS
+from traceinsight.base.intervals import Spans
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS, in_data_distribution
 from traceinsight.replay.edits.payload import scale_transfers
@@ -22,13 +26,18 @@ from traceinsight.trace.recording import MISSING
 class FasterNetwork:
     """``network=<GB/s per node | preset>``: collectives that leave a node run at another bandwidth.
 
-    Model: what each transfer takes beyond its latency becomes its bytes over the new bandwidth, but no less
-    than its bytes inside the node take there. An all-to-all sends a rank's off-node part over that rank's
-    share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's rings do.
-    Of the latency the messages to other nodes get the new network's: one per peer in an all-to-all, two per
-    doubling of the nodes in an all-reduce; a network given by its bandwidth keeps the present one. Needs the
-    collectives' sizes. Assumes off-node links are the bottleneck now. Kernels that ran slower beside long
-    transfers get faster where the run shows by how much; else the step is predicted too long.
+    Model, GPU ranks: what each transfer takes beyond its latency becomes its bytes over the new bandwidth,
+    but no less than its bytes inside the node take there. An all-to-all sends a rank's off-node part over
+    that rank's share of the node; an all-reduce moves 2 (n-1)/n of its size over the whole node, as NCCL's
+    rings do. Of the latency the messages to other nodes get the new network's: one per peer in an all-to-
+    all, two per doubling of the nodes in an all-reduce; a network given by its bandwidth keeps the present
+    one. Needs the collectives' sizes. Assumes off-node links are the bottleneck now. Kernels that ran
+    slower beside long transfers get faster where the run shows by how much; else the step is predicted too
+    long.
+
+    Model, CPU ranks: they share the link of their host, the loopback where all run on one
+    (``analyses.host_link``). Of each transfer, the time in which that link is busy scales with its rate; the
+    rest, and so the latency, stays.
     """
 
     target: str
@@ -40,8 +49,10 @@ class FasterNetwork:
         return f"network={self.target}"
 
     def apply(self, graph: Graph, facts: Facts) -> Graph:
-        """Scale the transfers that cross nodes."""
+        """Scale the transfers that cross nodes; of CPU ranks all that use the host's link."""
         old = links_of(facts)
+        if not facts.trace_set.has_gpu:
+            return self._on_host_link(graph, facts, old)
         if not old.node_known:
             raise NotApplicableError("which ranks share a node is not known (no run.json)")
         new = self._links(old)
@@ -61,11 +72,52 @@ class FasterNetwork:
             raise NotApplicableError("no collective with a known size crosses nodes")
         return replace(scale_transfers(graph, facts, ratio, np.zeros(len(ratio)), latency), links=new)
 
+    def _on_host_link(self, graph: Graph, facts: Facts, old: Links) -> Graph:
+        """Scale the part of each transfer in which the host's link is busy."""
+        ranks = [trace.rank for trace in facts.trace_set.ranks]
+        if not old.node_known and len(old.nodes_of(ranks)) > 1:
+            raise NotApplicableError("which ranks share a host is not known (no run.json)")
+        link = host_link(facts.trace_set, {rank: rank // old.per_node for rank in ranks})
+        if link is None:
+            raise NotApplicableError("no exchange of known size lasts long enough to tell the link's rate")
+        new = self._links(old)
+        earlier = graph.links.share_gbps if graph.links is not None else None
+        ratio = (earlier or link.gbps / old.per_node) / (new.share_gbps or math.inf)
+        carried = _carried_ns(graph, facts, link.busy)
+        shorter = graph.with_durations(graph.nodes.duration_ns + carried * (ratio - 1))
+        left = shorter.nodes.duration_ns - carried * ratio
+        inside = old.link_gbps / ratio if old.link_gbps and len(old.nodes_of(ranks)) == 1 else old.link_gbps
+        return replace(
+            shorter,
+            latency_ns=np.where(graph.nodes.kind == NodeKind.TRANSFER, left, 0.0),
+            links=replace(new, link_gbps=inside),
+        )
+
     def _links(self, old: Links) -> Links:
         """A network given by its bandwidth keeps the present latency."""
         if self.target in NETWORKS:
             return old.on(self.target)
         return replace(old, share_gbps=float(self.target) / old.per_node)
+
+
+def _carried_ns(graph: Graph, facts: Facts, busy: Spans) -> NDArray[np.float64]:
+    """Of each transfer, as earlier edits left it, the time in which the link carries; shape (n_nodes,).
+
+    What was measured beyond that stays fixed, and so does what an earlier edit called latency.
+    """
+    nodes = graph.nodes
+    transfers = np.flatnonzero(nodes.kind == NodeKind.TRANSFER)
+    ends = [dict(zip(one.ranks, one.ends_ns, strict=True)) for one in facts.trace_set.collectives]
+    places = zip(nodes.collective[transfers].tolist(), nodes.rank[transfers].tolist(), strict=True)
+    end = np.array([ends[collective][rank] for collective, rank in places], dtype=np.int64)
+    met = np.minimum(nodes.measured_ns[transfers] + graph.origin_ns, end)
+    carried = intervals.covered_before(busy, end) - intervals.covered_before(busy, met)
+    fixed = (end - met - carried).astype(np.float64)
+    if graph.latency_ns is not None:
+        fixed = np.maximum(fixed, graph.latency_ns[transfers])
+    found = np.zeros(len(nodes.kind))
+    found[transfers] = np.maximum(nodes.duration_ns[transfers] - fixed, 0.0)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

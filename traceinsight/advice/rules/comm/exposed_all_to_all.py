@@ -120,6 +120,7 @@ RULE = Rule(
     judge,
     remedied_by=(
         "slow-network-path",
+        "slow-link",
         "nccl-sockets",
         "unquantized-exchange",
         "wide-embeddings",

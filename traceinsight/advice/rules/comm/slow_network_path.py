@@ -56,7 +56,7 @@ def judge(measurements: Measurements) -> Outcome:
     if not measurements.partition:
         return NO_DEVICE
     if measurements.device_word != "GPU":
-        return Clean("network path: CPU ranks use sockets by design")
+        return Clean("network path: CPU ranks use sockets by design; slow-link judges what those carry")
     if layout_matters(measurements):
         settled = below_stake(measurements, exchanges_of(measurements), "all-to-all")
         return settled or NO_LAYOUT

@@ -168,4 +168,4 @@ def _finding(measurements: Measurements, loss: _Loss, share: float) -> Finding:
     )
 
 
-RULE = Rule("uncovered-loss", "A large loss that no other rule is about", judge)
+RULE = Rule("uncovered-loss", "A large loss that no other rule is about", judge, remedied_by=("slow-link",))

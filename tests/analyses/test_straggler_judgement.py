@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.analyses.test_stragglers import late
 from tests.analyses.trace_sets import stragglers_of
+from tests.disturb import without_events
 from tests.trace.recordings import (
     ALL_TO_ALL,
     GEMM,
@@ -114,3 +116,46 @@ def test_the_late_rank_of_a_2d_job_is_found_and_those_it_held_up_are_not_blamed(
     (straggler,) = stragglers_of(job_2d(world_sync=world_sync)).stragglers
     assert straggler.ranks == [5]
     assert straggler.ceiling_ns == pytest.approx(2 * MS, rel=0.01)
+
+
+def exchange_2d(lost: dict[int, set[int]], absent: tuple[int, ...] = ()) -> list[Recording]:
+    """The 2D job without files of the absent ranks; rank -> which of its five exchanges it lost."""
+    job = [one for one in job_2d(world_sync=False) if one.rank not in absent]
+    for place, one in enumerate(job):
+        exchanges = np.flatnonzero([one.name_of(event) == ALL_TO_ALL for event in range(len(one.events))])
+        gone = [int(exchanges[at]) for at in lost.get(one.rank or 0, ())]
+        job[place] = without_events(one, gone)
+    return job
+
+
+def test_a_rank_held_up_by_an_absent_one_is_not_blamed_for_it() -> None:
+    judgement = stragglers_of(exchange_2d({}, absent=(5,)))
+    assert judgement.stragglers == ()
+    assert judgement.not_judged is not None
+    assert "ranks 4, 6, 7 come late" in judgement.not_judged
+
+
+def test_a_rank_held_up_by_the_late_one_is_not_blamed_with_it() -> None:
+    # Of the block only ranks 5 and 7 are left: both are 2 ms late at the replica sync.
+    (straggler,) = stragglers_of(exchange_2d({}, absent=(4, 6))).stragglers
+    assert straggler.ranks == [5]
+
+
+def test_a_rank_whose_own_part_is_lost_does_not_bound_what_is_freed() -> None:
+    # Rank 6 lost every exchange that rank 5 made the others wait in.
+    (straggler,) = stragglers_of(exchange_2d({6: set(range(5))})).stragglers
+    assert straggler.ranks == [5]
+    assert straggler.ceiling_ns == pytest.approx(2 * MS, rel=0.01)
+
+
+def test_a_step_in_which_the_late_part_is_lost_says_nothing_for_or_against() -> None:
+    (straggler,) = stragglers_of(exchange_2d({5: {1, 3}})).stragglers
+    assert (straggler.ranks, straggler.steps_late, straggler.steps_judged) == ([5], 3, 3)
+    assert straggler.persistence == "persistent"
+
+
+def test_lateness_of_a_lost_part_is_not_laid_on_those_who_waited() -> None:
+    # The block of rank 5 comes late to the replica sync, after an exchange without rank 5's part.
+    judgement = stragglers_of(exchange_2d({5: {0, 1, 2, 3, 4}}))
+    assert judgement.stragglers == ()
+    assert judgement.not_judged is not None

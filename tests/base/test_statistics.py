@@ -1,8 +1,9 @@
-"""The two statistics everything rests on."""
+"""The statistics everything rests on."""
 
+import numpy as np
 import pytest
 
-from traceinsight.base.statistics import median, quartile_range
+from traceinsight.base.statistics import median, median_of_others, quartile_range
 
 
 @pytest.mark.parametrize(
@@ -20,3 +21,11 @@ def test_no_samples_have_no_median() -> None:
 def test_quartiles_of_five_and_of_one() -> None:
     assert quartile_range([5, 1, 3, 2, 4]) == (2, 3, 4)
     assert quartile_range([7]) == (7, 7, 7)
+
+
+@pytest.mark.parametrize("count", range(2, 9))
+def test_the_median_of_others_is_that_of_a_row_without_the_entry(count: int) -> None:
+    rows = np.random.default_rng(count).integers(0, 6, (20, count)).astype(np.float64)
+    expected = [[np.median(np.delete(row, at)) for at in range(count)] for row in rows]
+    assert median_of_others(rows).tolist() == expected
+    assert median_of_others(rows[0]).tolist() == expected[0]

@@ -87,6 +87,20 @@ def test_when_no_step_is_clean_all_stay_and_a_note_says_so() -> None:
     assert [note.code for note in notes] == ["no-clean-step"]
 
 
+def test_an_outlier_does_not_come_back_when_no_step_is_clean() -> None:
+    # Step 1 takes 30 ms instead of 10, and every step lost a quarter of its kernels.
+    rows: list[object] = []
+    for number, (begin, end) in enumerate([(0, 10), (10, 40), (40, 50), (50, 60)]):
+        rows.append(step(number, begin * MS, end * MS))
+        for at in range(4):
+            work = kernel(GEMM, begin * MS + at * 1000, begin * MS + at * 1000 + 500, 10 * number + at + 1)
+            rows += launched(work, begin * MS + at * 1000)[: 1 if at == 3 else 2]
+    steps, drops, notes = steady_steps([trace(recording(rows))])
+    assert steps == (0, 2, 3)
+    assert [drop.step for drop in drops] == [1]
+    assert [note.code for note in notes] == ["no-clean-step"]
+
+
 def test_calls_that_launch_no_kernel_cannot_lose_one() -> None:
     rows = [call("cudaEventRecord", at, at + 10) for at in range(0, 1000, 100)]
     one = recording(step(0, 0, MS), step(1, MS, 2 * MS), rows, launched(kernel(GEMM, 50, 60, 1), 0))

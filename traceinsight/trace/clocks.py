@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.base.statistics import median_of_others
+
 _REFINEMENTS = 8
 """Rounds of alternating medians; the start from a spanning tree is close, so few are needed."""
 
@@ -146,9 +148,9 @@ def _residuals(offset: dict[int, float], groups: Sequence[_Group]) -> dict[int, 
         if not all(rank in offset for rank in group.ranks):
             continue
         aligned = _aligned(group, offset)
+        distance = np.abs(aligned - median_of_others(aligned))
         for position, rank in enumerate(group.ranks):
-            others = np.median(np.delete(aligned, position, axis=1), axis=1)
-            distances[rank].append(np.abs(aligned[:, position] - others))
+            distances[rank].append(distance[:, position])
     return {
         rank: float(np.quantile(np.concatenate(values), RESIDUAL_QUANTILE))
         for rank, values in distances.items()

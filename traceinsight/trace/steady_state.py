@@ -29,10 +29,11 @@ def steady_steps(
     steps = tuple(number for number in durations if number not in dropped)
     notes: list[DataNote] = []
     if not steps and durations:
-        steps, dropped = tuple(durations), {}
-        notes.append(
-            DataNote("warning", "no-clean-step", "Every captured step lost kernels; all are analysed anyway.")
-        )
+        dropped = _outliers(durations)
+        steps = tuple(number for number in durations if number not in dropped)
+        which = "those of usual length" if dropped else "all"
+        message = f"Every captured step lost kernels; {which} are analysed anyway."
+        notes.append(DataNote("warning", "no-clean-step", message))
     drops = tuple(DroppedStepNote(number, reason) for number, reason in sorted(dropped.items()))
     return steps, drops, tuple(notes)
 

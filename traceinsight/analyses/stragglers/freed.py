@@ -26,6 +26,10 @@ BOUNDING_QUANTILE = 0.1
 """The step is bound by the rank that gains least; with many ranks the lowest tenth stands for it, so that
 one rank with a damaged capture does not hide a straggler."""
 
+MAX_LOST_SHARE = 0.1
+"""A rank whose own parts in the collectives concerned are lost for more of the time cannot bound the step,
+unless that is so for every rank."""
+
 _END_SLACK_NS = 5_000
 """Ends of one collective differ by some microseconds between ranks."""
 
@@ -71,20 +75,34 @@ class FreedTime:
             for trace in trace_set.ranks
         }
 
-    def ceiling_ns(self, arrivals: Arrivals, group: Sequence[int]) -> float:
-        """Step time freed at best if ``group`` arrived with the last of the other ranks."""
+    def ceiling_ns(
+        self, arrivals: Arrivals, group: Sequence[int], held_up: NDArray[np.bool_] | None = None
+    ) -> float:
+        """Step time freed at best if ``group`` arrived with the last of the other ranks.
+
+        The one that gains least of the ranks ``held_up`` bounds it; by default of all that meet the group.
+        """
         after = arrivals.mended(group).latest_ns(arrivals.ranks)
         before = arrivals.latest_ns(arrivals.ranks)
-        freed = []
-        for column, rank in enumerate(arrivals.ranks):
-            came, released = arrivals.times_ns[:, column], arrivals.ends_ns[:, column]
-            begin = np.maximum(after, came)  # it waits from its own arrival on
-            waited = (begin < before) & ~np.isnan(came)
-            if rank not in group and waited.any():
-                shift = arrivals.origin_ns + self._ranks[rank].offset_ns
-                columns = [one[waited].astype(np.int64) + shift for one in (begin, before, released)]
-                freed.append(self._ranks[rank].held_ns(*columns))
+        reached = arrivals.held_up_by(group) if held_up is None else held_up
+        lost_ns = np.where(arrivals.lost, (before - after)[:, None], 0.0).sum(axis=0)
+        telling = reached & (lost_ns <= MAX_LOST_SHARE * (before - after).sum())
+        freed = [
+            self._held_ns(arrivals, column, after, before)
+            for column in np.flatnonzero(telling if telling.any() else reached).tolist()
+        ]
         return float(np.quantile(freed, BOUNDING_QUANTILE, method="lower")) if freed else 0.0
+
+    def _held_ns(
+        self, arrivals: Arrivals, column: int, after: NDArray[np.float64], before: NDArray[np.float64]
+    ) -> int:
+        """How long one rank was held up by what came at ``before`` instead of ``after``."""
+        came, released = arrivals.times_ns[:, column], arrivals.ends_ns[:, column]
+        begin = np.maximum(after, came)  # it waits from its own arrival on
+        waited = (begin < before) & ~np.isnan(came)
+        rank = self._ranks[arrivals.ranks[column]]
+        shift = arrivals.origin_ns + rank.offset_ns
+        return rank.held_ns(*(one[waited].astype(np.int64) + shift for one in (begin, before, released)))
 
 
 def _rank(trace: RankTrace, activity: Activity, offset_ns: int) -> _Rank:

@@ -9,17 +9,22 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.analyses.stragglers.absence import as_if_absent_came
 from traceinsight.analyses.stragglers.arrivals import Arrivals, arrivals_by_step
 from traceinsight.analyses.stragglers.cause import cause_of
 from traceinsight.analyses.stragglers.detail import describe
 from traceinsight.analyses.stragglers.freed import FreedTime
 from traceinsight.analyses.stragglers.overload import NO_TABLES, Overload, TableFacts, overload_of
+from traceinsight.analyses.stragglers.suspects import (
+    Suspects,
+    typical_ceiling_ns,
+    weighted_quantile,
+    worst_group,
+)
+from traceinsight.base.units import format_ranks
 from traceinsight.diagnosis import NanosecondRange, Partition, Straggler, typical_step_ns
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.trace_set import TraceSet
-
-TOGETHER_SHARE = 0.5
-"""A rank is late together with the worst one if it shares at least this much of its lateness."""
 
 MIN_CEILING_SHARE = 0.02
 """Below this share of a step nobody would act on it, and ordinary jitter reaches it."""
@@ -36,6 +41,9 @@ MIN_STEPS_TO_REPEAT = 3
 MIN_STEPS_FOR_TRANSIENT = 5
 """Among fewer steps, two late ones are no more than chance."""
 
+MIN_TELLING_SHARE = 0.5
+"""If more steps than this lack a part of the suspects, the others are no sample of the run."""
+
 MAX_GROUPS = 6
 """Groups looked at, worst first. Whoever has more late groups than that has no late group but a slow job."""
 
@@ -46,17 +54,6 @@ class StragglerJudgement:
 
     stragglers: tuple[Straggler, ...]
     not_judged: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Suspects:
-    """A group with its numbers, before judgement. Arrays have one entry per step."""
-
-    ranks: tuple[int, ...]
-    freed_ns: NDArray[np.float64]
-    gaps_ns: NDArray[np.float64]  # of all collectives in which the group came last
-    last_share: float
-    behind_median_ns: float
 
 
 def find_stragglers(
@@ -74,68 +71,70 @@ def find_stragglers(
         return StragglerJudgement((), "one rank was captured: lateness needs the others to compare with")
     if not steps:
         return StragglerJudgement((), _why_nothing(trace_set))
-    freed = FreedTime(trace_set, activity)
-    window_ns = typical_step_ns(partition) or 0.0
-    found: list[Straggler] = []
-    for _ in range(MAX_GROUPS):
-        suspects = _worst_group(steps, freed)
-        if suspects is None or (found and len(steps) < MIN_STEPS_TO_REPEAT):
-            break
-        straggler = _establish(suspects, trace_set, window_ns, steps, freed, partition, tables)
-        if straggler is not None:
-            found.append(straggler)
-        elif len(steps) < MIN_STEPS_TO_REPEAT:
-            break
-        # Whether established or not, the worst group must not hide the next one.
-        steps = [step.mended(suspects.ranks) for step in steps]
-    return StragglerJudgement(tuple(found), None)
+    search = _Search(trace_set, partition, FreedTime(trace_set, activity), tables)
+    found = search.groups([as_if_absent_came(step).only_comparable() for step in steps])
+    if found:
+        return StragglerJudgement(found, None)
+    held_up = search.groups([step.only_comparable() for step in steps])
+    return StragglerJudgement((), _why_open(trace_set, held_up))
 
 
 def _why_nothing(trace_set: TraceSet) -> str:
     if trace_set.missing_ranks:
-        return (
-            f"{len(trace_set.missing_ranks)} of {trace_set.world_size} ranks were not captured: "
-            "the late one may be among them"
-        )
+        return f"{_not_captured(trace_set)}: the late one may be among them"
     return "no collective that all ranks must meet at was recorded in the analysed steps"
 
 
-def _worst_group(steps: Sequence[Arrivals], freed: FreedTime) -> _Suspects | None:
-    """The rank with most lateness behind the median, with those that share at least half of it."""
-    late = np.concatenate([np.nan_to_num(np.maximum(step.lag_ns(), 0)) for step in steps])
-    total = late.sum(axis=0)
-    worst = int(total.argmax())
-    if total[worst] <= 0:
-        return None
-    shared = np.minimum(late, late[:, [worst]]).sum(axis=0) / total[worst]
-    members = _together(shared)
-    ranks = tuple(steps[0].ranks[column] for column in members.tolist())
-    gaps = np.concatenate([step.gaps_ns(ranks) for step in steps])
-    lags = np.concatenate([step.lag_ns()[:, members] for step in steps])
-    last = gaps > 0
-    return _Suspects(
-        ranks=ranks,
-        freed_ns=np.array([freed.ceiling_ns(step, ranks) for step in steps]),
-        gaps_ns=gaps[last],
-        last_share=float(last.mean()),
-        behind_median_ns=weighted_quantile(lags.max(axis=1)[last], 0.5) if last.any() else 0.0,
-    )
+def _why_open(trace_set: TraceSet, held_up: Sequence[Straggler]) -> str | None:
+    """Why nobody can be blamed although somebody may be late; None where all is known."""
+    if held_up:
+        ranks = held_up[0].ranks
+        who = f"ranks {format_ranks(ranks)} come" if len(ranks) > 1 else f"rank {ranks[0]} comes"
+        return (
+            f"{who} late, but after collectives in which the part of another rank is missing and may have "
+            "been waited for"
+        )
+    if trace_set.missing_ranks:
+        return f"{_not_captured(trace_set)} and may be late; of the others none is"
+    return None
 
 
-def _together(shared: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Columns of those late together: down to the largest drop of what ranks share with the worst one.
+def _not_captured(trace_set: TraceSet) -> str:
+    count = len(trace_set.missing_ranks)
+    return f"{count} of {trace_set.world_size} ranks {'was' if count == 1 else 'were'} not captured"
 
-    At most half of the ranks: a majority is not late, the others are early.
-    """
-    order = np.argsort(-shared, kind="stable")
-    ordered = shared[order]
-    sizes = [size for size in range(1, len(order) // 2 + 1) if ordered[size - 1] >= TOGETHER_SHARE]
-    best = max(sizes, key=lambda size: float(ordered[size - 1] - ordered[size]), default=1)
-    return np.sort(order[:best])
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Looks for late groups in one run."""
+
+    trace_set: TraceSet
+    partition: Sequence[Partition]
+    freed: FreedTime
+    tables: TableFacts
+
+    def groups(self, steps: Sequence[Arrivals]) -> tuple[Straggler, ...]:
+        """The established groups, worst first."""
+        window_ns = typical_step_ns(self.partition) or 0.0
+        found: list[Straggler] = []
+        for _ in range(MAX_GROUPS):
+            suspects = worst_group(steps, self.freed)
+            if suspects is None or (found and len(steps) < MIN_STEPS_TO_REPEAT):
+                break
+            straggler = _establish(
+                suspects, self.trace_set, window_ns, steps, self.freed, self.partition, self.tables
+            )
+            if straggler is not None:
+                found.append(straggler)
+            elif len(steps) < MIN_STEPS_TO_REPEAT:
+                break
+            # Whether established or not, the worst group must not hide the next one.
+            steps = [step.mended(suspects.ranks) for step in steps]
+        return tuple(found)
 
 
 def _establish(
-    suspects: _Suspects,
+    suspects: Suspects,
     trace_set: TraceSet,
     window_ns: float,
     steps: Sequence[Arrivals],
@@ -149,13 +148,14 @@ def _establish(
     low, expected, high = (weighted_quantile(suspects.gaps_ns, share) for share in (0.25, 0.5, 0.75))
     residual = _residual_ns(trace_set, suspects.ranks)
     needed = max(MIN_CEILING_SHARE * window_ns, residual)
-    late_steps = int((suspects.freed_ns >= needed).sum())
-    persistence = _persistence(late_steps, len(steps))
-    if persistence == "transient" and (late_steps < 2 or len(steps) < MIN_STEPS_FOR_TRANSIENT):
+    freed_ns = suspects.freed_ns[_judged(suspects, needed)]
+    late_steps, judged_steps = int((freed_ns >= needed).sum()), len(freed_ns)
+    persistence = _persistence(late_steps, judged_steps)
+    if persistence == "transient" and (late_steps < 2 or judged_steps < MIN_STEPS_FOR_TRANSIENT):
         return None
     # What comes and goes costs its mean; the median would call it nothing, or all.
     typical = np.mean if persistence == "transient" else np.median
-    ceiling = float(typical(suspects.freed_ns))
+    ceiling = float(typical(freed_ns))
     if ceiling < needed or expected <= RESIDUAL_FACTOR * residual:
         return None
     cause, excess_ns = cause_of(suspects.ranks, partition, ceiling)
@@ -167,14 +167,23 @@ def _establish(
         lateness_ns=NanosecondRange(low=round(low), expected=round(expected), high=round(high)),
         ceiling_ns=round(ceiling),
         cause=cause,
-        confidence=_confidence(persistence, len(steps), expected, residual),
+        confidence=_confidence(persistence, judged_steps, expected, residual),
         persistence=persistence,
         steps_late=late_steps,
-        steps_judged=len(steps),
+        steps_judged=judged_steps,
         behind_median_ns=round(suspects.behind_median_ns),
         detail=describe(suspects.ranks, cause, excess_ns, overload.sentence, alone),
         tables=list(overload.tables),
     )
+
+
+def _judged(suspects: Suspects, needed_ns: float) -> NDArray[np.bool_]:
+    """The steps that say whether the group is late: not those in which it may look in time for a lost part.
+
+    All steps where that would leave fewer than half of them.
+    """
+    telling = (suspects.freed_ns >= needed_ns) | (suspects.hidden_ns < needed_ns)
+    return telling if telling.mean() >= MIN_TELLING_SHARE else np.ones_like(telling)
 
 
 def _freed_by_last_alone(
@@ -183,7 +192,7 @@ def _freed_by_last_alone(
     """Of a group: the rank that is last most often, and what mending it alone would free (ns)."""
     if len(ranks) < 2:
         return None
-    alone = {rank: float(np.median([freed.ceiling_ns(step, [rank]) for step in steps])) for rank in ranks}
+    alone = {rank: typical_ceiling_ns([rank], steps, freed) for rank in ranks}
     last = max(ranks, key=lambda rank: alone[rank])
     return last, round(alone[last])
 
@@ -206,12 +215,3 @@ def _confidence(
     if persistence != "persistent":
         return "low"
     return "high" if judged >= MIN_STEPS_TO_REPEAT and lateness_ns > 5 * residual_ns else "medium"
-
-
-def weighted_quantile(values: NDArray[np.float64], share: float) -> float:
-    """The quantile of positive values, each weighed by itself: by time, not by count."""
-    positive = np.sort(values[values > 0])
-    if not len(positive):
-        return 0.0
-    weight = np.cumsum(positive)
-    return float(positive[np.searchsorted(weight, share * weight[-1])])

@@ -23,6 +23,7 @@ FOLDER = Path(__file__).parent / "rules"
 MEASURED_BY = {
     "straggler": (
         "traceinsight.analyses.stragglers.judge",
+        "traceinsight.analyses.stragglers.suspects",
         "traceinsight.analyses.stragglers.arrivals",
         "traceinsight.analyses.stragglers.freed",
     ),

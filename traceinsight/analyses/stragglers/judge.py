@@ -42,7 +42,7 @@ MIN_STEPS_FOR_TRANSIENT = 5
 """Among fewer steps, two late ones are no more than chance."""
 
 MIN_TELLING_SHARE = 0.5
-"""If more steps than this lack a part of the suspects, the others are no sample of the run."""
+"""Fewer steps that tell whether the suspects are late are no sample of the run: then all count."""
 
 MAX_GROUPS = 6
 """Groups looked at, worst first. Whoever has more late groups than that has no late group but a slow job."""

@@ -424,6 +424,35 @@ def test_nodes_sends_more_of_the_same_bytes_off_the_node_to_more_peers(run: Run)
     assert said.detail.startswith("8 ranks instead of 4")
 
 
+@pytest.mark.parametrize(
+    ("tables", "pieces", "table_bytes", "busier"),
+    [
+        (12, 1, 4_000_000 / 3, 4 / 3),  # 3 to a rank today; of 8 ranks some have 2, the mean is 1.5
+        (16, 1, 1_000_000, 1),  # 4 to a rank, then 2
+        (12, 1, 2_000_000, 1),  # their 6 MB of a rank are not what the exchange moves
+        (3, 4, 16_000_000 / 3, 1),  # a piece on each rank
+    ],
+)
+def test_nodes_spreads_whole_tables_as_far_as_they_divide(
+    run: Run, tables: int, pieces: int, table_bytes: float, busier: float
+) -> None:
+    """Each rank puts 4 MB of vectors into the exchange: those of its tables."""
+    owners = {f"t{at}": [(at + piece) % 4 for piece in range(pieces)] for at in range(tables)}
+    shards = {
+        name: {"shards": [{"rank": rank, "rows": [0, 100], "columns": [0, 8]} for rank in ranks]}
+        for name, ranks in owners.items()
+    }
+    size = round(table_bytes / pieces)
+    counted = {"ids_per_step": 1, "read_bytes_per_step": size, "returned_bytes_per_step": size}
+    measured = {name: {str(rank): counted for rank in ranks} for name, ranks in owners.items()}
+    trace_set = with_nodes(run[0], {"network": "ib_hdr"})
+    plan = {"sharding_plan": shards, "measured_tables": {"tables": measured}}
+    planned = replace(trace_set, manifest={**(trace_set.manifest or {}), **plan})
+    graph = edited((planned, run[1]), "nodes=4")
+    exchange_ns = (18 + 2 + 6 * 5) * US + PAYLOAD_NS * (6 / 8) / (2 / 4) * busier
+    assert transfers(run, graph, "all_to_all", "forward") == {round(exchange_ns)}
+
+
 def test_nodes_leaves_exchanges_that_stay_in_their_groups(run: Run) -> None:
     trace_set = with_nodes(run[0], {"network": "ib_hdr"})
     grouped = edited((trace_set, run[1]), "2d=2")

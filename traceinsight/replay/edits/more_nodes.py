@@ -8,6 +8,7 @@ import numpy as np
 
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.payload import scale_transfers
+from traceinsight.replay.edits.spread import Spread
 from traceinsight.replay.facts import Facts, busiest_bytes
 from traceinsight.replay.graph import Graph
 from traceinsight.replay.links import Links
@@ -23,10 +24,12 @@ class MoreNodes:
 
     Model: today's ranks stand for all. An all-to-all of all ranks keeps its bytes per rank, of which another
     share leaves the node, and has more peers to send to; an all-reduce of all ranks moves 2 (n-1)/n of its
-    size over the node. Collectives of fewer ranks (2D) and replica syncs stay. Assumes that tables spread as
-    evenly, that hash partitions do not become more with the ranks, and that ranks arrive as far apart as
-    today: with more ranks the last usually comes later. Needs the network's speed: from exchanges that cross
-    nodes today, else by its name in run.json. Apply it last: other edits still go by today's ranks.
+    size over the node. Collectives of fewer ranks (2D) and replica syncs stay. Whole tables are placed anew,
+    which makes the busiest rank's share of their exchange larger where they are few to a rank; this needs a
+    sharding plan and batch in run.json. Assumes that tables in pieces spread as evenly as today, that hash
+    partitions do not become more with the ranks, and that ranks arrive as far apart as today: with more
+    ranks the last usually comes later. Needs the network's speed: from exchanges that cross nodes today,
+    else by its name in run.json. Apply it last: other edits still go by today's ranks.
     """
 
     count: int
@@ -42,12 +45,13 @@ class MoreNodes:
         links, world = _links(facts), _world(facts)
         if world == self.count * links.per_node:
             raise NotApplicableError("the job has that many nodes today")
-        count = len(facts.trace_set.collectives) + 1
+        count, spread = len(facts.trace_set.collectives) + 1, Spread.of(facts)
         ratio, latency = np.ones(count), np.ones(count)
         for index, one in enumerate(facts.trace_set.collectives):
             grouped = graph.group_size is not None and one.operation != "all_reduce"
             if one.complete and len(one.ranks) == world and not grouped:
-                ratio[index], latency[index] = self._ratios(one, links)
+                uneven = spread.ratio(one, self.count * links.per_node) if spread else 1.0
+                ratio[index], latency[index] = self._ratios(one, links, uneven)
         if (latency == 1).all() and (ratio == 1).all():
             raise NotApplicableError("no complete collective of all ranks was recorded")
         return replace(scale_transfers(graph, facts, ratio, np.zeros(count), latency), links=links)
@@ -62,8 +66,11 @@ class MoreNodes:
         assumed = f"{links.per_node} ranks per node assumed; {said}"
         return Explanation(assumed, _ASSUMED_LAYOUT_UNCERTAINTY, ranks / world)
 
-    def _ratios(self, one: MatchedCollective, links: Links) -> tuple[float, float]:
-        """(payload, latency) after / before of one collective."""
+    def _ratios(self, one: MatchedCollective, links: Links, uneven: float) -> tuple[float, float]:
+        """(payload, latency) after / before of one collective.
+
+        The busiest rank moves ``uneven`` times as much as today.
+        """
         ranks = range(self.count * links.per_node)
         before_ns = links.latency_ns(one.operation, one.ranks)
         latency = links.latency_ns(one.operation, ranks) / before_ns if before_ns else 1.0
@@ -71,7 +78,7 @@ class MoreNodes:
         if not size:
             return 1.0, latency
         old = links.payload_ns(one.operation, size, one.ranks)
-        new = links.payload_ns(one.operation, size, ranks)
+        new = links.payload_ns(one.operation, size * uneven, ranks)
         if old is None or new is None:
             raise NotApplicableError(
                 "the network is not known: nothing of known size crosses nodes today, and run.json does not "

@@ -57,6 +57,12 @@ CASES = (
         "no-straggler=1",
         HOT,
     ),
+    Case(
+        "slow link, 100 Mbit/s",
+        ("fault.kind=slow_link", "fault.link_mbit=100"),
+        "network=1.25",
+        ("model.dim=128",),
+    ),
 )  # fmt: skip
 
 

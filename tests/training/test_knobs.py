@@ -3,6 +3,7 @@
 import json
 import math
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,8 @@ from training.launch import rank_environment, torchrun_command
 pytestmark = pytest.mark.slow
 
 SHORT = settings("loop.steps=20", "loop.wait=4", "loop.warmup=2", "loop.active=2")
-BYTES = {"float": 4, "c10::Half": 2, "unsigned char": 1, "int": 4, "long int": 8}
+FRAME = {"forward": "## All2All_Pooled_fwd ##", "backward": "## All2All_Pooled_bwd ##"}
+BYTES = {"float": 4, "c10::Half": 2, "c10::BFloat16": 2, "unsigned char": 1, "int": 4, "long int": 8}
 
 
 def run(folder: Path, *assignments: str) -> Run:
@@ -32,10 +34,10 @@ def sent_by(done: Run, direction: str) -> float:
     return done.manifest()["wire"][direction]["payload_bytes_per_step"]
 
 
-def traced_exchange_bytes(done: Run) -> float:
-    """What rank 0 hands to the forward exchange of vectors per step, from shapes and types in its trace."""
+def traced_exchange_bytes(done: Run, direction: str) -> float:
+    """What rank 0 hands to an exchange of vectors or gradients per step, by its trace: shapes and types."""
     events = done.events(0)
-    frames = [event for event in events if event["name"] == "## All2All_Pooled_fwd ##"]
+    frames = [event for event in events if event["name"] == FRAME[direction]]
     total = 0
     for event in events:
         inside = any(
@@ -49,25 +51,41 @@ def traced_exchange_bytes(done: Run) -> float:
     return total / len(frames)
 
 
-def test_fp32_is_the_batch_times_the_width(plain: Run) -> None:
-    # 2 ranks x 256 examples x 2 tables of this rank x 16 values x 4 bytes.
-    assert sent_by(plain, "forward") == sent_by(plain, "backward") == 2 * 256 * 2 * 16 * 4
-    assert traced_exchange_bytes(plain) == 2 * 256 * 2 * 16 * 4
+# 2 ranks x 256 examples x 2 tables of this rank x 16 values.
+VALUES = 2 * 256 * 2 * 16
 
 
-# FP8 has a scale of 4 bytes per row of 16 values: 20 bytes instead of 64.
-@pytest.mark.parametrize(("chosen", "fewer"), [("fp16", 2.0), ("fp8", 64 / 20)])
-def test_fewer_bytes_on_the_wire_and_in_the_trace(
-    plain: Run, tmp_path: Path, chosen: str, fewer: float
+@pytest.mark.parametrize("direction", FRAME)
+def test_fp32_is_the_batch_times_the_width(plain: Run, direction: str) -> None:
+    assert sent_by(plain, direction) == VALUES * 4
+    assert traced_exchange_bytes(plain, direction) == VALUES * 4
+
+
+# FP8 has a scale of 4 bytes per row of 16 values: 20 bytes instead of 64. FBGEMM's INT8 has a scale and an
+# offset of 4 bytes each for the 32 values of an example: 40 instead of 128.
+@pytest.mark.parametrize(
+    ("chosen", "value_bytes"), [("fp16", 2), ("bf16", 2), ("fp8", 20 / 16), ("int8", 40 / 32)]
+)
+def test_fewer_bytes_on_the_wire_in_the_trace_and_in_the_report(
+    plain: Run, tmp_path: Path, diagnose: Callable[..., Any], chosen: str, value_bytes: float
 ) -> None:
     done = run(tmp_path, f"qcomms.forward={chosen}", f"qcomms.backward={chosen}")
 
-    for direction in ("forward", "backward"):
-        assert sent_by(plain, direction) / sent_by(done, direction) == pytest.approx(fewer)
-    assert traced_exchange_bytes(plain) / traced_exchange_bytes(done) == pytest.approx(fewer)
+    reported = {row.label: row.bytes_per_step for row in diagnose(done.folder).communication}
+    for direction, frame in FRAME.items():
+        assert sent_by(done, direction) == VALUES * value_bytes
+        assert traced_exchange_bytes(done, direction) == VALUES * value_bytes
+        assert reported[frame] == VALUES * value_bytes
     # The same clicks and the same start: rounding moves the curve by less than it falls.
     assert done.entropies() == pytest.approx(plain.entropies(), abs=0.01)
     assert done.entropies()[-1] < 1
+
+
+def test_each_direction_has_a_format_of_its_own(tmp_path: Path) -> None:
+    done = run(tmp_path, "qcomms.forward=fp8", "qcomms.backward=bf16")
+    for direction, value_bytes in (("forward", 20 / 16), ("backward", 2)):
+        assert sent_by(done, direction) == VALUES * value_bytes
+        assert traced_exchange_bytes(done, direction) == VALUES * value_bytes
 
 
 def test_a_pipeline_and_background_loading_change_no_result(plain: Run, tmp_path: Path) -> None:

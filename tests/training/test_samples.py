@@ -158,3 +158,16 @@ def test_the_prediction_of_fp8_is_met_by_the_run_that_uses_it(diagnose: Callable
     wide, narrow = (diagnose(SAMPLE_TRACES / name) for name in ("exposed_a2a_fp32", "exposed_a2a_fp8"))
     left = exposed_ns(narrow) / exposed_ns(wide)
     assert 0.2 < left < 0.35  # a quarter of the bytes and their scales, and latencies that do not shrink
+
+
+def test_fp8_takes_the_bytes_off_the_link_that_the_kernel_counts() -> None:
+    wide, narrow = (manifest_of(name) for name in ("exposed_a2a_fp32", "exposed_a2a_fp8"))
+    crossed = []  # bytes per step, from the time the link of 50,000 bytes/ms needs for them
+    for manifest in (wide, narrow):
+        (fault,) = manifest["faults"]
+        assert fault["link_mbit"] == 400
+        crossed.append(statistics.median(fault["measured_ms_per_step"]) * 50_000)
+    # Rows of 128 values: 132 bytes instead of 512. Of 4 ranks' 1,048,576 bytes in either direction 3/4 cross;
+    # headers of packets of 9,000 bytes, and acknowledgements, add some per cent.
+    payload = 2 * 4 * 0.75 * 1_048_576 * (1 - 132 / 512)
+    assert payload <= crossed[0] - crossed[1] <= 1.03 * payload

@@ -292,6 +292,16 @@ def test_network_sets_the_bandwidth_of_what_crosses_nodes(run: Run) -> None:
     assert transfers(run, graph, "all_reduce", "backward") == {2 * (2 + 14) * US + 300 * US}
 
 
+def test_of_two_networks_the_last_one_counts(run: Run) -> None:
+    named = with_nodes(run[0], {"network": "ib_hdr"}), run[1]
+    for last in ("network=ib_ndr", "network=tcp_100g"):  # one faster than the first, one slower
+        twice = parse_edit(last).apply(first := edited(named, "network=efa_p4d"), Facts(named[0], first))
+        for kind in (("all_to_all", "forward"), ("all_reduce", "backward")):
+            assert transfers(run, twice, *kind) == transfers(run, edited(named, last), *kind)
+    with pytest.raises(NotApplicableError, match="as fast already"):
+        parse_edit("network=efa_p4d").apply(first, Facts(named[0], first))
+
+
 def test_network_is_no_faster_than_the_links_inside_a_node(run: Run) -> None:
     graph = edited((with_nodes(run[0]), run[1]), "network=100000")
     inside_ns = 4_000_000 / 4 / (300 * 0.7)  # one quarter to the other GPU of the node, over an A100's NVLink

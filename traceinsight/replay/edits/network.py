@@ -24,7 +24,7 @@ from traceinsight.trace.recording import MISSING
 
 @dataclass(frozen=True, slots=True)
 class FasterNetwork:
-    """``network=<GB/s per node | preset>``: collectives that leave a node run at another bandwidth.
+    """``network=<GB/s per node | preset>``: the link of a node or host runs at another bandwidth.
 
     Model, GPU ranks: what each transfer takes beyond its latency becomes its bytes over the new bandwidth,
     but no less than its bytes inside the node take there. An all-to-all sends a rank's off-node part over
@@ -63,13 +63,17 @@ class FasterNetwork:
             if not one.complete or not size or len(old.nodes_of(one.ranks)) < 2:
                 continue
             before = transfer_ns(one) - own_latency_ns(one, old, facts)
+            if graph.links is not None:  # an earlier edit gave the transfers these links
+                before = old.payload_ns(one.operation, size, one.ranks) or 0.0
             after = new.payload_ns(one.operation, size, one.ranks)
             ratio[index] = after / before if before > 0 and after is not None else 1.0
             latency[index] = new.latency_ns(one.operation, one.ranks) / max(
                 old.latency_ns(one.operation, one.ranks), 1.0
             )
         if (ratio == 1).all():
-            raise NotApplicableError("no collective with a known size crosses nodes")
+            crossed = "no collective with a known size crosses nodes"
+            same = "the network is as fast already"
+            raise NotApplicableError(crossed if graph.links is None else same)
         return replace(scale_transfers(graph, facts, ratio, np.zeros(len(ratio)), latency), links=new)
 
     def _on_host_link(self, graph: Graph, facts: Facts, old: Links) -> Graph:

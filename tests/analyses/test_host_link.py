@@ -2,13 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.builders import MS
 from tests.trace.recordings import mark, operator, recording, step
 from traceinsight.analyses.host_link import TELLING_NS, HostLink, host_link
+from traceinsight.base.intervals import measure
 from traceinsight.trace.assemble import assemble
 from traceinsight.trace.rank_trace import RankCollective
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
@@ -154,3 +157,26 @@ def test_between_hosts_only_what_leaves_one_counts(job: TraceSet) -> None:
     # A ring passes each byte 2 x 3/4 times over each host's link: 6 MB.
     reduction = collective([0, 0, 0, 0], 60, 4 * MB, operation="all_reduce")
     assert found(job, reduction, host_of=hosts).gbps == pytest.approx(0.1)
+
+
+@given(
+    arrivals=st.lists(st.integers(0, 200), min_size=2, max_size=6),
+    lasts_ms=st.integers(11, 300),
+    size=st.integers(1, 50),
+)
+def test_at_the_rate_found_the_last_byte_is_across_at_the_end(
+    job: TraceSet, arrivals: list[int], lasts_ms: int, size: int
+) -> None:
+    end_ms, count = max(arrivals) + lasts_ms, len(arrivals)
+    link = link_of(job, collective(arrivals, end_ms, size * MB))
+    if link is None:  # so quick that it tells nothing
+        return
+    # Message by message: at that rate the last is done at the end, and at a little less it is not.
+    messages = sorted(max(arrivals[one], arrivals[other]) for one, other in combinations(range(count), 2))
+    for rate, in_time in ((link.gbps, True), (link.gbps * 0.99, False)):
+        done_ns = 0.0
+        for at_ms in messages:
+            done_ns = max(done_ns, at_ms * MS) + 2 * size * MB / count / rate
+        assert (done_ns <= end_ms * MS + 10) is in_time
+    assert link.busy[-1, 1] == pytest.approx(end_ms * MS, abs=10)
+    assert measure(link.busy) == pytest.approx(link.busy_ns, abs=10 * count)

@@ -114,6 +114,12 @@ def test_the_same_link_once_more_changes_nothing(run: Run) -> None:
     assert transfers_ms(edited(run, "network=0.2", "network=0.2"), 1) == transfers_ms(once, 1)
 
 
+def test_between_hosts_the_rate_is_what_leaves_one(run: Run) -> None:
+    # A host of its own for either rank: 2 MB leave each in 40 ms, 0.05 GB/s, and 30 kB of ids in 0.6 of 2 ms.
+    apart = replace(run[0], manifest={"nodes": [{"ranks": [0]}, {"ranks": [1]}]}), run[1]
+    assert transfers_ms(edited(apart, "network=0.1"), 1) == [1.7, 20, 10]
+
+
 def test_without_sizes_nothing_is_predicted(run: Run) -> None:
     bare = tuple(
         replace(one, members=tuple(replace(part, in_bytes=None) for part in one.members))

@@ -39,6 +39,10 @@ class Judged:
     def true_ms(self) -> float:
         return self.run.true_cost_ms(self.diagnosis.run.steps)
 
+    @property
+    def rules(self) -> set[str]:
+        return {finding.rule for finding in self.diagnosis.findings}
+
     def load(self, rank: int) -> Any:
         """What the embedding tables cost one rank."""
         (found,) = [load for load in self.diagnosis.rank_loads if load.rank == rank]
@@ -96,6 +100,7 @@ def test_a_fault_of_one_rank_makes_it_the_straggler(judge: Callable[..., Judged]
     assert judged.finding("straggler").ranks == [1]
     assert judged.diagnosis.stragglers[0].cause == cause
     assert judged.gain_ms("straggler") == pytest.approx(judged.true_ms, rel=TOLERANCE)
+    assert "slow-link" not in judged.rules  # waiting for it is no transfer
 
 
 @pytest.mark.parametrize(("kind", "rule"), [("slow_input", "input-bound"), ("host_sync", "host-bound")])
@@ -107,6 +112,7 @@ def test_a_fault_of_all_ranks_is_nobodys_lateness(judge: Callable[..., Judged], 
     # A busy machine may make a rank late by a little; the fault itself must be nobody's lateness.
     late_ms = [one.ceiling_ns / 1e6 for one in judged.diagnosis.stragglers]
     assert all(late < judged.true_ms / 2 for late in late_ms)
+    assert "slow-link" not in judged.rules
 
 
 @pytest.fixture
@@ -131,6 +137,7 @@ def test_a_hot_partition_makes_its_owner_the_straggler(hot: Judged) -> None:
     assert hot.true_ms == pytest.approx(1638 * 0.060, rel=0.15)
     assert hot.finding("straggler").ranks == [1]
     assert hot.gain_ms("straggler") == pytest.approx(hot.true_ms, rel=TOLERANCE)
+    assert "slow-link" not in hot.rules
 
 
 def test_the_counted_ids_show_the_hot_partition(hot: Judged) -> None:

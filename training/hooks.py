@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 from types import FrameType
@@ -9,6 +10,9 @@ from typing import Protocol
 
 from training.config import Config, as_dict
 from training.state import TrainState
+
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""What asks a run to save and stop: a scheduler, Ctrl-C, a terminal that is closed."""
 
 
 class Hooks(Protocol):
@@ -54,14 +58,21 @@ def make_hooks(config: Config) -> Hooks:
     return Checkpoints(policy, about={"config": as_dict(config)})
 
 
-def stop_on_sigterm(state: TrainState) -> None:
-    """Let SIGTERM set ``state.stop_asked``: the ranks agree at the end of the window and stop together.
+def stop_on_signal(state: TrainState) -> None:
+    """Let a stop signal set ``state.stop_asked``: the ranks agree at the end of the window and stop together.
 
     Also what keeps a rank alive long enough to say why it ends: torchrun sends SIGTERM to all others when
-    one is gone.
+    one is gone. Schedulers repeat SIGTERM, which changes nothing. Whoever presses Ctrl-C and then again does
+    not want to wait: any signal after SIGINT ends the rank at once.
     """
+    interrupted = False
 
-    def ask(_signal: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
+        nonlocal interrupted
+        if interrupted:
+            os._exit(128 + signal.SIGINT)
+        interrupted = number == signal.SIGINT
         state.stop_asked = True
 
-    signal.signal(signal.SIGTERM, ask)
+    for number in STOP_SIGNALS:
+        signal.signal(number, ask)

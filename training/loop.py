@@ -9,7 +9,7 @@ import torch.distributed as dist
 from traceinsight.capture import Capture
 from training.config import Config, as_dict
 from training.faults import ground_truth, make_fault
-from training.hooks import make_hooks, stop_on_sigterm
+from training.hooks import make_hooks, stop_on_signal
 from training.loading import batches
 from training.state import TrainState, gather, start
 from training.stepping import make_advance
@@ -24,7 +24,7 @@ def train(config: Config, traces: Path) -> TrainState:
     rank = dist.get_rank()
     fault = make_fault(config, rank)
     state = start(config, fault)
-    stop_on_sigterm(state)
+    stop_on_signal(state)
     hooks = make_hooks(config)
     hooks.resume(state)
     first = state.step

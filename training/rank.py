@@ -37,15 +37,11 @@ def run_rank(config: Config, traces: Path) -> int:
     except LossNotFiniteError as error:
         return _say(rank, f"error: {error}. Traces written so far are in {traces}", NOT_FINITE)
     except (RuntimeError, OSError) as error:
-        if not _peer_is_gone(error):
+        reason = _known_reason(error)
+        if reason is None:
             raise
-        return _say(
-            rank,
-            f"error: rank {rank} stops because another rank is gone ({_first_line(error)}). Traces written "
-            f"so far are in {traces}; the first rank that failed says why",
-            FAILED,
-            every_rank=True,
-        )
+        message = f"error: rank {rank} stops: {reason}. Traces written so far are in {traces}"
+        return _say(rank, message, FAILED, every_rank=True)
     if rank == 0:
         curve = state.metrics.curve
         ending = "stopped as asked after" if state.stop_agreed else "done:"
@@ -84,9 +80,18 @@ def _join(config: Config) -> None:
         ) from None
 
 
-def _peer_is_gone(error: Exception) -> bool:
+def _known_reason(error: Exception) -> str | None:
+    """Return what happened where the fault is not in this process's program, else None."""
+    text = _first_line(error).partition(". This is typically")[0]  # gloo's advice is about itself
+    if text.startswith("DataLoader worker"):
+        return (
+            f"one of its data-loader workers was killed ({text}). Often the memory was full: "
+            "lower data.workers or data.prefetch"
+        )
     words = ("Connection closed by peer", "Connection reset", "Broken pipe", "timed out", "Timed out")
-    return isinstance(error, dist.DistError) or any(word in str(error) for word in words)
+    if isinstance(error, dist.DistError) or any(word in str(error) for word in words):
+        return f"another rank is gone ({text}); the first rank that failed says why"
+    return None
 
 
 def _first_line(error: Exception) -> str:

@@ -72,12 +72,15 @@ def test_a_full_disk_costs_the_traces_and_not_the_training(tmp_path: Path) -> No
 
 
 class Endless:
-    """A run that goes on until it is stopped; its traces are there when ``started`` returns."""
+    """A run that goes on until it is stopped; its traces are there when ``started`` returns.
+
+    With a background loader per rank, as on GPUs: what torchrun sends a rank reaches those too.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "frm_cpu_2rank"
         self.process = subprocess.Popen(
-            command(folder, *EARLY, *settings("loop.steps=1000000")),
+            command(folder, *EARLY, *settings("loop.steps=1000000", "data.workers=1")),
             cwd=REPOSITORY,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -106,12 +109,15 @@ def endless(tmp_path: Path) -> Iterator[Endless]:
 
 def test_a_killed_rank_ends_the_others_with_a_reason_and_the_traces_stay(endless: Endless) -> None:
     ranks = endless.started()
+    ranks += [worker for rank in ranks for worker in children(rank)]
+    assert len(ranks) == 4
     os.kill(ranks[1], signal.SIGKILL)
     output = endless.ended()
 
     assert endless.process.returncode != 0
-    assert "stops because another rank is gone" in output
+    assert "error: rank 0 stops: another rank is gone" in output
     assert f"Traces written so far are in {endless.folder}" in output
+    assert "DataLoader" not in output
     assert traces(endless.folder) == TRACES
     assert [pid for pid in ranks if Path(f"/proc/{pid}").exists()] == []
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.reading.traces import annotation, assert_same_recording, cpu_op, kernel, trace, write
 from traceinsight.reading import load
-from traceinsight.trace.recording import MISSING, CommArgs, EventKind
+from traceinsight.trace.recording import MISSING, CommArgs, EventKind, StreamWait
 
 EVENTS = [
     cpu_op("aten::mul", 1000, 10, 1),
@@ -192,6 +192,21 @@ def test_a_thread_and_a_stream_of_the_same_numbers_are_two_lanes(tmp_path):
         ("1", "7", 1, 7),
     ]
     assert recording.events.lane.tolist() == [0, 1, 1]
+
+
+def stream_wait(correlation: object, **told: object) -> dict:
+    args = {"wait_on_stream": 20, "wait_on_cuda_event_record_corr_id": 5, "wait_on_cuda_event_id": 1} | told
+    event = kernel("Stream Wait Event", 1040, 1, **args)
+    return {**event, "cat": "cuda_sync", "args": {**event["args"], "correlation": correlation, "stream": 7}}
+
+
+def test_what_streams_wait_for_is_kept_where_it_was_recorded(tmp_path):
+    host = stream_wait(13) | {"name": "Event Sync"}
+    unknown = stream_wait(14, wait_on_cuda_event_record_corr_id=-1)  # recorded before the capture
+    odd = [stream_wait("nine"), stream_wait(15, wait_on_stream=None), stream_wait(16, wait_on_stream=[3])]
+    recording = read(tmp_path, trace(kernel(), stream_wait(12), host, unknown, *odd))
+    assert recording.stream_waits == {12: StreamWait(stream=7, waited_stream=20, record=5)}
+    assert read(tmp_path, trace(kernel())).stream_waits == {}
 
 
 def test_arrays_are_read_only(tmp_path):

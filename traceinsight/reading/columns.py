@@ -13,7 +13,9 @@ from traceinsight.reading.comm_args import is_comm_name, parse_comm_args
 from traceinsight.reading.numbers import int64_column, to_int
 from traceinsight.reading.texts import MAX_NAME_LENGTH, shortened
 from traceinsight.reading.timestamps import Flags
-from traceinsight.trace.recording import CommArgs, Int32, Int64
+from traceinsight.trace.recording import MISSING, CommArgs, Int32, Int64, StreamWait
+
+STREAM_WAIT = "Stream Wait Event"  # of the category cuda_sync
 
 _MAX_LANE_LENGTH = 200
 _NO_ARGS = schema.Args()
@@ -84,6 +86,7 @@ class Collector:
         names, categories, lanes: Interned values of those columns.
         lane_names: Thread names by (pid, tid).
         comm_args: By row over all blocks.
+        stream_waits: By correlation of the call that let a stream wait.
         comm_rank: The "Rank" argument of collective operators with their arguments, each pair once.
         halves: Begin and End events in file order.
         counts: What was left out.
@@ -97,6 +100,7 @@ class Collector:
     lanes: Interner = field(default_factory=Interner)
     lane_names: dict[tuple[str, str], str] = field(default_factory=dict)
     comm_args: dict[int, CommArgs] = field(default_factory=dict)
+    stream_waits: dict[int, StreamWait] = field(default_factory=dict)
     comm_rank: dict[tuple[int, CommArgs], None] = field(default_factory=dict)
     halves: list[Any] = field(default_factory=list)
     counts: Counts = field(default_factory=Counts)
@@ -141,6 +145,7 @@ class Collector:
         except TypeError:  # a list for a pid
             lane = [self.lanes[_lane_key(*key)] for key in lane_keys]
         self._collect_comm_args(spans, args, name)
+        self._collect_stream_waits(spans, args)
         external = int64_column([arg.external_id for arg in args])
         old_external = int64_column([arg.old_external_id for arg in args])
         size = int64_column([arg.bytes for arg in args])
@@ -202,6 +207,18 @@ class Collector:
             rank = to_int(args[row].rank)
             if rank is not None:
                 self.comm_rank[rank, parsed] = None
+
+    def _collect_stream_waits(self, spans: list[Any], args: list[schema.Args]) -> None:
+        """Event synchronisations of the host carry the same arguments: these have another name."""
+        for row in [row for row, arg in enumerate(args) if arg.waited_record != MISSING]:
+            if spans[row].name != STREAM_WAIT:
+                continue
+            told, arg = [], args[row]
+            for value in (arg.correlation, arg.stream, arg.waited_stream, arg.waited_record):
+                number = to_int(value)
+                told.append(MISSING if number is None else number)
+            if min(told) >= 0:
+                self.stream_waits[told[0]] = StreamWait(*told[1:])
 
     def _take_metadata(self, event: schema.Metadata) -> None:
         if event.name == "thread_name" and event.args and isinstance(event.args.name, str):

@@ -184,6 +184,7 @@ def _recording(
         lanes=table.lanes,
         events=table.events,
         comm_args=table.comm_args,
+        stream_waits=collector.stream_waits,
         metadata=header.metadata,
         notes=tuple(replace(note, rank=rank, file=source.name) for note in notes),
     )

@@ -41,6 +41,8 @@ class Args(msgspec.Struct, gc=False):
     peer_src: Any = msgspec.field(default=None, name="Src Rank")
     peer_dst: Any = msgspec.field(default=None, name="Dst Rank")
     rank: Any = msgspec.field(default=None, name="Rank")
+    waited_stream: Any = msgspec.field(default=MISSING, name="wait_on_stream")
+    waited_record: Any = msgspec.field(default=MISSING, name="wait_on_cuda_event_record_corr_id")
     input_dims: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input Dims")
     old_input_dims: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input dims")
     input_type: msgspec.Raw = msgspec.field(default=NO_TEXT, name="Input type")

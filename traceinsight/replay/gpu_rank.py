@@ -15,6 +15,7 @@ from traceinsight.replay.parts import Added, Part
 from traceinsight.replay.room import add_room
 from traceinsight.replay.stream_waits import queued, stream_waits
 from traceinsight.replay.stretch import Stretch
+from traceinsight.replay.told_waits import told_waits
 from traceinsight.trace.activity import Activity
 from traceinsight.trace.rank_trace import RankTrace
 from traceinsight.trace.recording import GPU_WORK, MISSING, EventKind, Int64
@@ -57,7 +58,11 @@ def add_gpu_rank(
     device, added = _add_device(draft, trace, gpu, offset_ns, parts)
     latency_ns = _add_launches(draft, origin, trace, device, host, host_nodes, offset_ns)
     _add_streams(draft, trace, device)
-    source, target = stream_waits(queued(trace, gpu, host.launches, host.event_waits), latency_ns)
+    source, target = (
+        told_waits(trace, gpu)
+        if trace.recording.stream_waits
+        else stream_waits(queued(trace, gpu, host.launches, host.event_waits), latency_ns)
+    )
     draft.add_edges(EdgeKind.DEPENDENCY, device.ends[source], device.starts[target], after_end=True)
     add_room(draft, trace, device.events, device.starts, device.ends)
     host.add_syncs(draft, device, host_nodes)

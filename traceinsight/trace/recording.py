@@ -123,6 +123,18 @@ class CommArgs:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamWait:
+    """A "Stream Wait Event": ``stream`` waits for what was in ``waited_stream`` when an event was recorded.
+
+    ``record`` is the correlation of the call that recorded it.
+    """
+
+    stream: int
+    waited_stream: int
+    record: int
+
+
+@dataclass(frozen=True, slots=True)
 class Device:
     """One entry of ``deviceProperties``."""
 
@@ -160,6 +172,8 @@ class Recording:
         comm_args: Collective arguments by event index; only events that carry some.
         metadata: Other scalar top-level fields of the file (versions, trace id, flags), as strings.
         notes: What was odd about the file.
+        stream_waits: What streams wait for, by correlation of the call; empty unless CUDA's synchronisation
+            events were recorded.
 
     """
 
@@ -177,6 +191,7 @@ class Recording:
     comm_args: Mapping[int, CommArgs]
     metadata: Mapping[str, str]
     notes: tuple[DataNote, ...]
+    stream_waits: Mapping[int, StreamWait] = field(default_factory=dict)
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     def of_kind(self, *kinds: EventKind) -> Int64:

@@ -47,6 +47,29 @@ def test_captures_minutes_apart_are_two_runs_even_of_different_ranks(tmp_path):
     assert result.other_runs[0].start == "2023-11-14T22:13:20Z"
 
 
+def test_files_that_a_smaller_job_left_of_a_larger_one_are_another_run(tmp_path):
+    # Four ranks wrote four files; twenty seconds later two ranks overwrote two of them.
+    for rank in range(2):
+        write(tmp_path / f"{rank}.json", capture(rank, at=20, world_size=2))
+        write(tmp_path / f"{rank + 2}.json", capture(rank + 2, world_size=4))
+    result = load(tmp_path)
+    assert names(result) == ["0.json", "1.json"]
+    assert other_ranks(result) == [(2, 3)]
+
+
+def test_a_wrong_world_size_parts_no_rank_from_those_captured_with_it(tmp_path):
+    for rank, world_size in enumerate((4, 4, 3, None)):
+        write(tmp_path / f"{rank}.json", capture(rank, at=rank / 8, world_size=world_size))
+    assert names(load(tmp_path)) == ["0.json", "1.json", "2.json", "3.json"]
+
+
+def test_a_file_that_names_no_world_goes_with_what_was_captured_nearest(tmp_path):
+    write(tmp_path / "0.json", capture(0, at=20, world_size=2))
+    write(tmp_path / "1.json", capture(1, at=19, world_size=None))
+    write(tmp_path / "2.json", capture(2, world_size=4))
+    assert names(load(tmp_path)) == ["0.json", "1.json"]
+
+
 def test_run_numbers_count_from_the_oldest(tmp_path):
     for number in range(3):
         write(tmp_path / f"{number}.json", capture(0, at=100 * number))

@@ -8,7 +8,9 @@
    folder per rank).
 2. *Time.* Inside such a unit, files whose time windows overlap or lie within :data:`MAX_GAP_NS` may be one
    run: the ranks of a run start and end seconds apart, and host clocks differ a little.
-3. *Rank.* A rank is in a run once. Where a rank has several files in one stretch of time (a schedule that
+3. *World.* In such a stretch, files that name worlds of different sizes and were not captured at the same
+   time are of different runs: a smaller job in the folder of a larger one overwrites only its own files.
+4. *Rank.* A rank is in a run once. Where a rank has several files in one stretch of time (a schedule that
    repeats, a run restarted at once), the rank with the most files sets the captures, and every other file
    goes to the capture whose start is nearest and that does not have its rank yet.
 
@@ -63,7 +65,8 @@ def group_runs(candidates: Sequence[Candidate]) -> list[Run]:
         run
         for unit in _folder_units(candidates)
         for stretch in _time_stretches(unit)
-        for run in _split_by_rank(stretch)
+        for world in _split_by_world(stretch)
+        for run in _split_by_rank(world)
     ]
     for run in runs:
         run.sort(key=lambda file: (file.rank is None, file.rank or 0, file.recording.file))
@@ -134,7 +137,7 @@ def _parts_of_one_job(left: Run, right: Run) -> bool:
     world = worlds.pop() if len(worlds) == 1 else None
     if world is None or max(rank or 0 for rank in ranks[0] | ranks[1]) >= world:
         return False
-    return _window(left)[0] <= _window(right)[1] and _window(right)[0] <= _window(left)[1]
+    return _at_once(left, right)
 
 
 def _window(files: Run) -> tuple[int, int]:
@@ -156,6 +159,31 @@ def _time_stretches(files: Run) -> list[Run]:
             stretches.append([file])
             end = file.end_ns
     return stretches
+
+
+def _split_by_world(stretch: Run) -> list[Run]:
+    by_world: dict[int | None, Run] = defaultdict(list)
+    for file in stretch:
+        by_world[file.recording.world_size].append(file)
+    unnamed = by_world.pop(None, [])
+    groups: list[Run] = []
+    for files in by_world.values():
+        beside = next((group for group in groups if _at_once(group, files)), None)
+        if beside is None:
+            groups.append(files)
+        else:
+            beside += files
+    for file in unnamed:  # the stretch they fell into says no more than that they are near
+        nearest = min(groups, key=lambda group: abs(_window(group)[0] - file.start_ns), default=None)
+        if nearest is None:
+            groups.append([file])
+        else:
+            nearest.append(file)
+    return groups
+
+
+def _at_once(left: Run, right: Run) -> bool:
+    return _window(left)[0] <= _window(right)[1] and _window(right)[0] <= _window(left)[1]
 
 
 def _split_by_rank(stretch: Run) -> list[Run]:

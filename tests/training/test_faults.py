@@ -184,7 +184,7 @@ def shaped_links() -> None:
 
 
 @pytest.mark.usefixtures("shaped_links")
-@pytest.mark.parametrize("mbit", [100, 200, 400])
+@pytest.mark.parametrize("mbit", [100, 200])  # what holds at 400 is in docs/training.md
 def test_a_slow_link_is_named_at_its_rate_and_cost(judge: Callable[..., Judged], mbit: int) -> None:
     dim = 256 * mbit // 100  # the same time on each link
     judged = judge("fault.kind=slow_link", f"fault.link_mbit={mbit}", f"model.dim={dim}")

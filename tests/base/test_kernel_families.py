@@ -20,11 +20,15 @@ FAMILIES = {
     "attention": [
         "void flash::flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128>>()",
         "fmha_cutlassF_f32_aligned_64x64_rf_sm80(PyTorchMemEffAttention)",
+        "void scaled_upper_triang_masked_softmax_warp_forward<__half, __half, float, 11>()",
     ],
     "gemm": [
         "ampere_sgemm_128x64_nn", "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm>()",
         "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NTN", "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_hipblaslt",
         "void splitKreduce_kernel<32, 16, int, float>()",
+        "void cudnn::cnn::wgrad2d_grouped_direct_kernel<float, float, int, float>()",
+        "void cudnn::detail::dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>()",
+        "sm80_xmma_wgrad_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nhwc",
     ],
     "optimizer": [
         "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdam>()"
@@ -33,6 +37,10 @@ FAMILIES = {
         "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float>>()",
         "void cub::DeviceReduceByKeyKernel<cub::DispatchReduceByKey<int*>>()",
         "void at::native::batch_norm_collect_statistics_kernel<float>()",
+        "void cudnn::bn_fw_tr_1C11_kernel_NCHW<float, float, int, 512, true, 1, true>()",
+        "void cudnn::bn_bw_1C11_kernel_new<float, float, float2, 512, true, 1>()",
+        "void (anonymous namespace)::softmax_warp_forward<float, float, float, 8, true, false>()",
+        "void (anonymous namespace)::softmax_warp_backward<float, float, float, 10, false, false>()",
         "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<float>()",
     ],
     "elementwise": [

@@ -27,12 +27,13 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
         "quantize",
         re.compile(r"quantiz|Quantiz|float8|_to_(half|bf16|bfloat16)_kernel|Float_?[Tt]o_?(B?[Ff]loat|H)"),
     ),
-    ("attention", re.compile(r"flash|fmha|attention|\bsdpa|mha_|softmax_warp|AttnFwd", re.IGNORECASE)),
+    ("attention", re.compile(r"flash|fmha|attention|\bsdpa|mha_|masked_softmax|AttnFwd", re.IGNORECASE)),
     (
         "gemm",
         re.compile(
             r"gemm|gemv|cutlass|cublas|_wmma|xmma|s1688|s16816|h1688|nvjet|hipblas|Cijk_|matmul|splitK|"
-            r"\baten::(mm|addmm|bmm|baddbmm|linear)\b|conv(olution|\dd|_)|implicit_convolve|winograd|miopen.*[Cc]onv|igemm",
+            r"\baten::(mm|addmm|bmm|baddbmm|linear)\b|conv(olution|\dd|_)|implicit_convolve|winograd|miopen.*[Cc]onv|igemm|"
+            r"(?<![a-z])[dw]grad",
             re.IGNORECASE,
         ),
     ),
@@ -46,7 +47,7 @@ _FAMILIES: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "reduction",
         re.compile(
-            r"reduce|norm|softmax|sum_kernel|mean_|welford|scan|DeviceSelect|RadixSort|sort|cub::",
+            r"reduce|norm|(?<![a-z])bn_(fw|bw)|softmax|sum_kernel|mean_|welford|scan|DeviceSelect|RadixSort|sort|cub::",
             re.IGNORECASE,
         ),
     ),

@@ -32,8 +32,9 @@ def parts(
     sequences: bool = False,
     step: int = 0,
     label: str | None = None,
+    payloads: Sequence[tuple[str | None, int | None]] = (),
 ) -> list[RankCollective]:
-    """One rank's parts. ``in_bytes`` carries the truth: which collective this is."""
+    """One rank's parts. ``event`` says which collective this truly is; ``payloads`` are types and bytes."""
     missing = set(without)
     return [
         RankCollective(
@@ -41,15 +42,16 @@ def parts(
             event=at, operation=operation, label=label, phase="forward", step=step,
             start_ns=end - 400 * US + ahead_ns, end_ns=end + ahead_ns, launch_ns=end - MS + ahead_ns,
             group=group, group_name=None, sequence=at if sequences else None,
-            in_bytes=at, out_bytes=None, in_split=None, out_split=None, dtype=None,
+            in_bytes=payloads[at][1] if payloads else None, out_bytes=None, in_split=None, out_split=None,
+            dtype=payloads[at][0] if payloads else None,
         )
         for at, end in enumerate(true_ends)
         if at not in missing
     ]  # fmt: skip
 
 
-def truth(match: Match) -> set[int | None]:
-    return {part.in_bytes for part in match.parts.values()}
+def truth(match: Match) -> set[int]:
+    return {part.event for part in match.parts.values()}
 
 
 def assert_right(matches: Sequence[Match], count: int, missing: Iterable[tuple[int, int]] = ()) -> None:
@@ -61,7 +63,6 @@ def assert_right(matches: Sequence[Match], count: int, missing: Iterable[tuple[i
     assert sorted(map(str, map(truth, matches))) == sorted(str({index}) for index in range(count))
     for match in matches:
         (index,) = truth(match)
-        assert index is not None
         assert set(match.parts) == everybody - dropped.get(index, set())
 
 
@@ -143,3 +144,47 @@ def test_the_order_of_ranks_does_not_matter() -> None:
     by_rank = {0: parts(ends(), without=[2]), 1: parts(ends()), 2: parts(ends(), without=[9])}
     turned = dict(reversed(by_rank.items()))
     assert match_collectives(by_rank) == match_collectives(turned)
+
+
+def close_together(count: int = 10) -> list[int]:
+    """Ends 50 us apart: nearer than clocks and real ends agree, so order and payload must decide."""
+    return [EPOCH + at * 50 * US for at in range(count)]
+
+
+@pytest.mark.parametrize("what", ["type", "size"])
+def test_payloads_decide_where_ends_are_too_close(what: str) -> None:
+    # Rank 0 lost the second and rank 1 the eighth of ten: nine each, and ends fit in order within 50 us.
+    types = ["Float" if at % 2 else "Half" for at in range(10)] if what == "type" else [None] * 10
+    sizes = [1000 + at for at in range(10)] if what == "size" else [None] * 10
+    payloads = list(zip(types, sizes, strict=True))
+    gone = {0: [1], 1: [7]}
+    matches = match_collectives(
+        {
+            rank: parts(close_together(), without=lost, operation="all_reduce", payloads=payloads)
+            for rank, lost in gone.items()
+        }
+    )
+    assert all(len(truth(match)) == 1 for match in matches)
+    if what == "size":
+        assert_right(matches, 10, [(0, 1), (1, 7)])
+
+
+def test_members_of_an_all_to_all_may_send_different_amounts() -> None:
+    matches = match_collectives(
+        {rank: parts(ends(), payloads=[("Float", 100 * rank + at) for at in range(12)]) for rank in range(3)}
+    )
+    assert_right(matches, 12)
+
+
+def test_what_the_longest_lacks_is_matched_among_the_others() -> None:
+    # Each of four ranks lost another one of twelve: whichever is aligned with lacks one the others have.
+    gone = {0: [2], 1: [5], 2: [8], 3: [10]}
+    matches = match_collectives({rank: parts(ends(), without=lost) for rank, lost in gone.items()})
+    assert_right(matches, 12, [(rank, index) for rank, lost in gone.items() for index in lost])
+
+
+def test_one_pair_that_ends_far_apart_stays_a_pair() -> None:
+    # Rank 1 leaves the fifth of twelve 3 ms late, as a busy host does: no other pairing fits better.
+    late = ends()
+    late[4] += 3 * MS
+    assert_right(match_collectives({0: parts(ends()), 1: parts(late)}), 12)

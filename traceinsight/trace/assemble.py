@@ -14,7 +14,7 @@ from traceinsight.trace.clocks import ClockOffset, Meeting, estimate_offsets
 from traceinsight.trace.collectives import find_collectives, launches_device_work
 from traceinsight.trace.launches import launch_of_gpu_events
 from traceinsight.trace.lost_work import lost_shares
-from traceinsight.trace.matching import Match, match_collectives
+from traceinsight.trace.matching import Match, is_nameless, match_collectives
 from traceinsight.trace.rank_trace import CLEAN_LOST_SHARE, RankTrace
 from traceinsight.trace.recording import Recording
 from traceinsight.trace.steady_state import steady_steps
@@ -58,7 +58,8 @@ def assemble(
     ranks, rank_notes = _numbered(recordings)
     derived = [derive_rank(recording, rank) for rank, recording in sorted(ranks.items())]
     traces, lossy_notes = _set_lossy_aside(derived)
-    matches = match_collectives({trace.rank: trace.collectives for trace in traces})
+    groups = _configured_groups(recordings)
+    matches = match_collectives({trace.rank: trace.collectives for trace in traces}, groups)
     clocks = estimate_offsets([trace.rank for trace in traces], _meetings(matches))
     world_size, world_notes = _world_size(traces)
     matched = tuple(_on_common_clock(match, clocks, world_size) for match in matches)
@@ -81,9 +82,32 @@ def assemble(
             *world_notes,
             *lossy_notes,
             *step_notes,
+            *_nameless_notes(matches, len(groups)),
             *(note for trace in traces for note in trace.recording.notes),
         ),
     )
+
+
+def _configured_groups(recordings: Sequence[Recording]) -> frozenset[frozenset[int]]:
+    """The different sets of two and more ranks that the job formed process groups of."""
+    every = (frozenset(group.ranks) for recording in recordings for group in recording.process_groups)
+    return frozenset(ranks for ranks in every if len(ranks) > 1)
+
+
+def _nameless_notes(matches: Sequence[Match], groups: int) -> list[DataNote]:
+    """That collectives could not be matched because nothing tells which of several groups ran them.
+
+    A few launched before the capture are so in every trace; only a run without any other is worth a note.
+    """
+    nameless = [all(is_nameless(part) for part in match.parts.values()) for match in matches]
+    ranks = {rank for match in matches for rank in match.parts}
+    if groups < 2 or len(ranks) < 2 or not all(nameless):
+        return []
+    message = (
+        f"The collectives do not name their process group and the job has {groups}: which ranks met in which "
+        "is not known, so they are not matched, and waiting and transfer are not told apart."
+    )
+    return [DataNote("warning", "nameless-collectives", message, count=len(matches))]
 
 
 def _set_lossy_aside(traces: Sequence[RankTrace]) -> tuple[tuple[RankTrace, ...], list[DataNote]]:

@@ -31,6 +31,7 @@ class _Context:
     operation: str = UNKNOWN
     label: str | None = None
     args: CommArgs = _NO_ARGS
+    unexplained: str = "all_to_all"  # what a SendRecv kernel is of which nothing else tells
 
 
 def communication_kernels(recording: Recording) -> Int64:
@@ -51,6 +52,7 @@ def find_collectives(
         source = _issuing_operators(recording, chosen)
         index = steps.of_event[source]
     phases = phases_of(recording, annotations, steps, source)
+    unexplained = _unexplained_send_recv(recording)
     found = [
         _collective(
             recording,
@@ -58,7 +60,7 @@ def find_collectives(
             event,
             origin,
             phase,
-            _context(recording, annotations, origin),
+            _context(recording, annotations, origin, unexplained),
         )
         for event, origin, step, phase in zip(
             chosen.tolist(), source.tolist(), index.tolist(), phases, strict=True
@@ -149,7 +151,7 @@ def _collective(
         start_ns=start,
         end_ns=start + int(events.dur_ns[event]),
         launch_ns=int(events.start_ns[source]),
-        group=args.group_ranks,
+        group=args.group_ranks or _configured_ranks(recording, args.group_name),
         group_size=args.group_size,
         group_name=args.group_name,
         sequence=args.sequence,
@@ -159,6 +161,12 @@ def _collective(
         out_split=args.out_split,
         dtype=args.dtype or context.args.dtype,
     )
+
+
+def _configured_ranks(recording: Recording, group_name: str | None) -> tuple[int, ...] | None:
+    """The members of a group of that name, which the arguments cut short where there are many."""
+    named = {group.ranks for group in recording.process_groups if group.name == group_name}
+    return next(iter(named)) if len(named) == 1 else None
 
 
 def _bytes(own: int | None, around: int | None, element_size: int | None) -> int | None:
@@ -171,26 +179,45 @@ def _operation(args: CommArgs, context: _Context, kernel_name: str) -> str:
 
     A named peer means point to point, whatever the call was called ("coalesced").
 
-    A SendRecv kernel that nothing else explains is an all-to-all: TorchRec's exchanges look like that.
+    A SendRecv kernel that nothing else explains is an all-to-all, because TorchRec's exchanges look like
+    that, unless the rank also sends from point to point (:func:`_unexplained_send_recv`).
     """
     peers = {args.peer_src, args.peer_dst} - {None}
     if len(peers) == 2 and operation_of(args.collective or "") not in SYNCHRONISING:
         return "send_recv"
-    for text in (args.collective, context.operation, kernel_name):
+    for text in (args.collective, context.operation):
         operation = operation_of(text) if text else UNKNOWN
         if operation != UNKNOWN:
-            explained = text is not kernel_name
-            return "all_to_all" if operation == "send_recv" and not explained else operation
-    return UNKNOWN
+            return operation
+    operation = operation_of(kernel_name)
+    if operation != "send_recv":
+        return operation
+    return "all_to_all" if context.label is not None else context.unexplained
 
 
-def _context(recording: Recording, annotations: AnnotationIndex, source: int) -> _Context:
+def _unexplained_send_recv(recording: Recording) -> str:
+    """What a SendRecv kernel without arguments and annotation is: all_to_all, send_recv or unknown.
+
+    A rank of a pipeline of stages sends from point to point, and its annotations or arguments say so
+    elsewhere. If it exchanges all to all as well, nothing tells which of the two such a kernel is.
+    """
+    marks = recording.of_kind(EventKind.ANNOTATION)
+    launches = recording.named(marks, lambda name: name.startswith(LAUNCH_PREFIXES))
+    told = {operation_of(recording.strings[name]) for name in np.unique(recording.events.name[launches])}
+    told |= {operation_of(args.collective) for args in recording.comm_args.values() if args.collective}
+    if "send_recv" not in told:
+        return "all_to_all"
+    return UNKNOWN if "all_to_all" in told else "send_recv"
+
+
+def _context(recording: Recording, annotations: AnnotationIndex, source: int, unexplained: str) -> _Context:
     events = recording.events
     found = annotations.around(int(events.lane[source]), int(events.start_ns[source]))
     return _Context(
         operation=UNKNOWN if found.backend == MISSING else operation_of(recording.name_of(found.backend)),
         label=None if found.payload == MISSING else without_batch_index(recording.name_of(found.payload)),
         args=recording.comm_args.get(found.backend, _NO_ARGS),
+        unexplained=unexplained,
     )
 
 

@@ -82,6 +82,8 @@ def find_stragglers(
 def _why_nothing(trace_set: TraceSet) -> str:
     if trace_set.missing_ranks:
         return f"{_not_captured(trace_set)}: the late one may be among them"
+    if any(one.synchronising and one.step in trace_set.steps for one in trace_set.collectives):
+        return "no collective of the analysed steps could be matched across ranks"
     return "no collective that all ranks must meet at was recorded in the analysed steps"
 
 

@@ -182,5 +182,15 @@ def test_all_of_it_together(job: str, seed: int) -> None:
     assert found.stragglers == ()
 
 
+def test_groups_that_nothing_names_are_not_guessed() -> None:
+    # 2D without collective arguments, as on gloo: who met whom is in the configuration, but not when.
+    truth = simulated("a100_2d", (5, "compute_ms", 3.0))
+    diagnosis = diagnosed(without_arguments(disturbed(truth, 90)))
+    assert diagnosis.stragglers == []
+    assert "nameless-collectives" in [note.code for note in diagnosis.data_quality]
+    (open_question,) = [one for one in diagnosis.not_judged if one.rule == "straggler"]
+    assert "could be matched across ranks" in open_question.reason
+
+
 def diagnosed(recordings: list[Recording]) -> Diagnosis:
     return diagnose(Loaded(assemble(recordings), ()))

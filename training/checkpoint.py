@@ -55,15 +55,21 @@ class Checkpoints:
         self._ranks = Ranks(dist.new_group(backend="gloo"))
         self._due = policy.every_steps
         self._saved_at: int | None = None
+        self._known_whole: set[Path] = set()
 
     def resume(self, state: TrainState) -> None:
         """Load the newest checkpoint that is whole into ``state``; without any it stays as it is.
 
-        Raises CheckpointError if there are checkpoints but none is whole, or if it is of another model.
+        Newer ones that are damaged are then moved aside. Raises CheckpointError if there are checkpoints but
+        none is whole, or if it is of another model.
         """
-        folder = self._policy.folder if self._policy.resume else None
+        folder = self._policy.folder
         found = [] if folder is None else self._ranks.first(lambda: files.checkpoints(folder))
-        for checkpoint in found:
+        if found and folder is not None and not self._policy.resume:
+            earlier = self._ranks.first(lambda: files.retire(folder))
+            self._say(f"starting anew (resume is off); earlier checkpoints are now in {earlier}")
+            found = []
+        for at, checkpoint in enumerate(found):
             card = self._whole(checkpoint)
             if card is not None:
                 self._read(checkpoint, state)
@@ -72,7 +78,8 @@ class Checkpoints:
                 self._saved_at = state.step
                 self._advance(state.step)
                 before = f"saved by {card['world_size']} ranks, now {self._ranks.count}"
-                return self._say(f"resumed after step {state.step} from {checkpoint} ({before})")
+                self._say(f"resumed after step {state.step} from {checkpoint} ({before})")
+                return self._set_aside(found[:at])
         if found:
             raise CheckpointError(
                 f"none of the {len(found)} checkpoints in {folder} is whole: restore one, "
@@ -87,9 +94,10 @@ class Checkpoints:
         window_ended = state.metrics.pending_steps == 0
         if state.stop_agreed:
             saved = self.save(state)
-            told = (
-                "the same command goes on from there" if saved else "what follows the last checkpoint is lost"
-            )
+            told = "what follows the last checkpoint is lost"
+            if saved:
+                anew = "" if self._policy.resume else ", with checkpoint.resume on,"
+                told = f"the same command{anew} goes on from there"
             self._say(f"stopping after step {state.step} as asked; {told}")
         elif self._policy.every_steps and window_ended and state.step >= self._due:
             self.save(state)
@@ -118,6 +126,10 @@ class Checkpoints:
             return None
         self._saved_at = state.step
         self._say(f"saved step {state.step} in {final} ({time.perf_counter() - began:.1f} s)")
+        try:
+            self._prune(folder, final)
+        except CheckpointError as error:
+            self._say(f"could not remove older checkpoints in {folder}: {error}")
         return final
 
     def _advance(self, step: int) -> None:
@@ -126,6 +138,9 @@ class Checkpoints:
             self._due = (step // every + 1) * every
 
     def _start(self, checkpoint: Path, state: TrainState) -> None:
+        wrong = self._ranks.first(lambda: files.not_one(checkpoint))
+        if wrong is not None:
+            raise CheckpointError(f"checkpoint.start_from = {checkpoint} is no checkpoint: {wrong}")
         if self._whole(checkpoint) is None:
             raise CheckpointError(f"{checkpoint}, to start from, cannot be loaded (see above)")
         self._read(checkpoint, state)
@@ -157,8 +172,34 @@ class Checkpoints:
         except CheckpointError:
             self._ranks.first(lambda: files.abandon(temporary))
             raise
-        self._ranks.first(lambda: files.prune(folder, self._policy.keep))
         return final
+
+    def _prune(self, folder: Path, written: Path) -> None:
+        """Remove what is older than the newest ``keep`` whole ones, of which ``written`` is one.
+
+        What this process neither wrote nor checked is checked before it counts, once: a damaged one must
+        displace no whole one. Later ones are none of this run's and stay.
+        """
+        self._known_whole.add(written)
+        kept, damaged = 1, []
+        for checkpoint in self._ranks.first(lambda: files.checkpoints(folder)):
+            if files.step_of(checkpoint) >= files.step_of(written):
+                continue
+            if kept == self._policy.keep:
+                self._ranks.first(lambda old=checkpoint: files.remove(old))
+            elif checkpoint in self._known_whole or self._whole(checkpoint):
+                kept += 1
+            else:
+                damaged.append(checkpoint)
+        self._set_aside(damaged)
+
+    def _set_aside(self, damaged: list[Path]) -> None:
+        for checkpoint in damaged:
+            try:
+                aside = self._ranks.first(lambda bad=checkpoint: files.set_aside(bad))
+                self._say(f"the damaged one is now {aside}")
+            except CheckpointError as error:
+                self._say(f"the damaged {checkpoint} could not be renamed: {error}")
 
     def _measured(self, temporary: Path) -> dict[str, dict[str, int]]:
         """Return the facts of this rank's files, read back from what was written; rank 0 adds the index."""
@@ -182,8 +223,9 @@ class Checkpoints:
         except CheckpointError as error:
             wrong = str(error)
         if wrong is None:
+            self._known_whole.add(checkpoint)
             return card
-        self._say(f"{checkpoint} is damaged and is left out: {wrong}")
+        self._say(f"{checkpoint} is damaged and does not count: {wrong}")
         return None
 
     def _say(self, text: str) -> None:

@@ -21,6 +21,9 @@ SCHEMA_VERSION = 1
 _PREFIX = "step-"
 _TEMPORARY = ".saving-"
 _DOOMED = ".deleting-"
+_DAMAGED = ".damaged"
+_TRIES = 10_000
+"""Names tried for what is moved aside."""
 _CHUNK_BYTES = 1 << 24
 
 
@@ -96,11 +99,42 @@ def publish(temporary: Path, folder: Path, step: int, card: dict[str, Any]) -> P
     return final
 
 
-def prune(folder: Path, keep: int) -> None:
-    """Remove all but the newest ``keep`` checkpoints."""
-    for old in checkpoints(folder)[keep:]:
-        with contextlib.suppress(OSError):  # one too many does no harm, and the new one is published
-            _remove(old)
+def remove(checkpoint: Path) -> None:
+    """Remove a checkpoint; one that cannot be removed is one too many and does no harm."""
+    with contextlib.suppress(OSError):
+        _remove(checkpoint)
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Give a damaged checkpoint a name under which it is none, and return that; raises OSError."""
+    names = [checkpoint.with_name(f"{checkpoint.name}{_DAMAGED}{n or ''}") for n in range(_TRIES)]
+    free = next(name for name in names if not name.exists())
+    return checkpoint.rename(free)
+
+
+def retire(folder: Path) -> Path | None:
+    """Move all checkpoints of ``folder`` into a new folder in it and return that; None without any.
+
+    Raises OSError.
+    """
+    found = checkpoints(folder)
+    if not found:
+        return None
+    earlier = next(path for n in range(1, _TRIES) if not (path := folder / f"earlier-{n}").exists())
+    earlier.mkdir()
+    for checkpoint in reversed(found):  # oldest first: a kill in between leaves the newest in place
+        checkpoint.rename(earlier / checkpoint.name)
+    return earlier
+
+
+def not_one(path: Path) -> str | None:
+    """Return why ``path`` is no checkpoint at all, and what to name instead; None for one, whole or not."""
+    if not path.exists():
+        return "there is nothing of that name"
+    if (path / CARD).exists() or path.name.startswith(_PREFIX):
+        return None
+    inside = checkpoints(path)
+    return f"that is a folder of checkpoints: name one, such as {inside[0]}" if inside else "that is none"
 
 
 def _remove(checkpoint: Path) -> None:

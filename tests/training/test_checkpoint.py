@@ -103,8 +103,16 @@ def test_an_empty_folder_starts_at_zero(tmp_path: Path) -> None:
 
 
 def test_resuming_can_be_declined(tmp_path: Path) -> None:
-    saved(tmp_path, 0.25)
-    assert resumed(Policy(tmp_path, resume=False)).step == 0
+    saved(tmp_path, 0.25, 0.5)
+    anew = Policy(tmp_path, every_steps=1, keep=1, resume=False)
+    hooks, job = Checkpoints(anew), Job(0.0)
+    hooks.resume(job)
+    assert job.step == 0
+    job.train(hooks, 0.75)
+
+    # The new run's checkpoint is what the next start finds; those of the old one are beside it, all of them.
+    assert resumed(Policy(tmp_path)).metrics.seen == [0.75]
+    assert steps_in(tmp_path / "earlier-1") == [1, 2]
 
 
 def test_the_interval_and_the_end_are_saved(tmp_path: Path) -> None:
@@ -136,6 +144,44 @@ def test_only_the_newest_are_kept(tmp_path: Path) -> None:
     assert steps_in(tmp_path) == [3, 4]
 
 
+def flip(data: Path) -> None:
+    """Change one bit in the middle."""
+    content = data.read_bytes()
+    middle = len(content) // 2
+    data.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+
+def test_a_damaged_newest_one_displaces_nothing(tmp_path: Path) -> None:
+    saved(tmp_path, 0.25, 0.5, 0.75)
+    flip(data_of(tmp_path, 3))
+    hooks, job = Checkpoints(Policy(tmp_path, every_steps=1, keep=1)), Job(0.0)
+    hooks.resume(job)
+    assert job.step == 2
+    assert sorted(path.name[-9:] for path in tmp_path.iterdir()) == ["000000001", "000000002", "3.damaged"]
+    job.train(hooks, 0.875)
+    assert resumed(Policy(tmp_path)).metrics.seen == [0.25, 0.5, 0.875]
+
+
+def test_a_damaged_one_does_not_count_for_those_that_are_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved(tmp_path, 0.25, 0.5, 0.75)
+    flip(data_of(tmp_path, 2))
+    hooks, job = Checkpoints(Policy(tmp_path, every_steps=1, keep=3)), Job(0.0)
+    hooks.resume(job)
+    job.train(hooks, 1.0)
+    names = [f"step-{1:012d}", f"step-{2:012d}.damaged", f"step-{3:012d}", f"step-{4:012d}"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert f"the damaged one is now {tmp_path / names[1]}" in capsys.readouterr().err
+
+
+def test_what_was_just_written_stays_beside_later_ones(tmp_path: Path) -> None:
+    hooks = Checkpoints(Policy(tmp_path, every_steps=1, keep=1))
+    saved(tmp_path, *[0.25] * 9)  # another run, meanwhile, in the same folder
+    Job(0.0).train(hooks, 0.5, 0.75)
+    assert steps_in(tmp_path) == [2, 3, 4, 5, 6, 7, 8, 9]
+
+
 def test_a_stop_saves_once_and_says_how_to_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job, hooks = Job(0.0), Checkpoints(Policy(tmp_path))
     job.train(hooks, 0.0)
@@ -162,12 +208,10 @@ def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(
 ) -> None:
     saved(tmp_path, 0.25, 0.5)
     data = data_of(tmp_path, 2)
-    content = data.read_bytes()
     if harm == "flip":
-        middle = len(content) // 2
-        data.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        flip(data)
     elif harm == "cut":
-        data.write_bytes(content[:-1])
+        data.write_bytes(data.read_bytes()[:-1])
     elif harm == "remove":
         data.unlink()
     else:
@@ -177,7 +221,7 @@ def test_a_damaged_newest_checkpoint_costs_the_steps_since_the_one_before(
     job = resumed(Policy(tmp_path))
     assert (job.step, job.metrics.seen, job.values()) == (1, [0.25], (0.25, 0.25))
     said = capsys.readouterr().err
-    assert "step-000000000002 is damaged and is left out: " in said
+    assert "step-000000000002 is damaged and does not count: " in said
     assert ("checkpoint.json" if harm == "card" else "__0_0.distcp") in said
 
 
@@ -215,8 +259,22 @@ def test_a_fresh_run_starts_from_another_runs_parameters_and_then_from_its_own(t
 
 
 def test_a_start_that_is_not_there_ends_the_run(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="nothing, to start from, cannot be loaded"):
+    with pytest.raises(CheckpointError, match="nothing is no checkpoint: there is nothing of that name"):
         resumed(Policy(None, start_from=tmp_path / "nothing"))
+
+
+def test_a_start_from_the_folder_of_checkpoints_names_the_one_to_take(tmp_path: Path) -> None:
+    saved(tmp_path, 0.25, 0.5)
+    message = f"{tmp_path} is no checkpoint: that is a folder of checkpoints: name one, such as .*/step-0*2"
+    with pytest.raises(CheckpointError, match=message):
+        resumed(Policy(None, start_from=tmp_path))
+
+
+def test_a_damaged_start_ends_the_run(tmp_path: Path) -> None:
+    saved(tmp_path, 0.25)
+    flip(data_of(tmp_path, 1))
+    with pytest.raises(CheckpointError, match=r"to start from, cannot be loaded \(see above\)"):
+        resumed(Policy(None, start_from=tmp_path / f"step-{1:012d}"))
 
 
 def test_an_unwritable_folder_costs_the_checkpoint_and_not_the_training(

@@ -41,11 +41,21 @@ def test_what_a_killed_run_left_is_no_checkpoint_and_goes_with_the_next_save(tmp
     ]
 
 
-def test_only_the_newest_are_kept(tmp_path: Path) -> None:
-    for step in (1, 2, 3, 4):
-        publish(tmp_path, step)
-    files.prune(tmp_path, keep=2)
-    assert [files.step_of(path) for path in files.checkpoints(tmp_path)] == [4, 3]
+def test_damaged_ones_get_a_name_under_which_they_are_none(tmp_path: Path) -> None:
+    names = [files.set_aside(publish(tmp_path, 5)).name for _ in range(2)]
+    assert names == ["step-000000000005.damaged", "step-000000000005.damaged1"]
+    assert files.checkpoints(tmp_path) == []
+
+
+def test_earlier_ones_are_retired_together(tmp_path: Path) -> None:
+    assert files.retire(tmp_path) is None
+    for round_number in (1, 2):
+        for step in (1, 2):
+            publish(tmp_path, step)
+        assert files.retire(tmp_path) == tmp_path / f"earlier-{round_number}"
+        assert files.checkpoints(tmp_path) == []
+    for earlier in (tmp_path / "earlier-1", tmp_path / "earlier-2"):
+        assert [files.step_of(path) for path in files.checkpoints(earlier)] == [2, 1]
 
 
 def test_a_step_that_is_saved_again_replaces_the_earlier_one(tmp_path: Path) -> None:

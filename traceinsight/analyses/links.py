@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 
 from traceinsight.base.hardware import GPUS, NETWORKS
+from traceinsight.base.manifest.cluster import named_network
 from traceinsight.diagnosis import GroupLink
-from traceinsight.trace.nodes import node_of_ranks
+from traceinsight.trace.nodes import node_layout
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
 _OTHER_PARTS = re.compile(r"PCI|NVL\b|MIG", re.IGNORECASE)
@@ -22,7 +23,7 @@ def group_links(trace_set: TraceSet) -> list[GroupLink]:
         members = _members(one)
         if len(members) > 1:
             groups[_name(one)] = members
-    nodes = node_of_ranks(trace_set)
+    nodes = node_layout(trace_set).node_of
     return [_link(name, members, nodes, trace_set) for name, members in sorted(groups.items())]
 
 
@@ -39,7 +40,7 @@ def _name(one: MatchedCollective) -> str:
     return one.members[0].group_name or "not recorded"
 
 
-def _link(name: str, members: tuple[int, ...], nodes: Mapping[int, str], trace_set: TraceSet) -> GroupLink:
+def _link(name: str, members: tuple[int, ...], nodes: Mapping[int, int], trace_set: TraceSet) -> GroupLink:
     if any(rank not in nodes for rank in members):
         return _unknown(name, members, None, "which ranks share a node was not recorded")
     sizes = Counter(nodes[rank] for rank in members)
@@ -64,16 +65,15 @@ def _inside_a_node(name: str, members: tuple[int, ...], device: str) -> GroupLin
 
 
 def _between_nodes(
-    name: str, members: tuple[int, ...], sizes: Counter[str], manifest: Mapping[str, object]
+    name: str, members: tuple[int, ...], sizes: Counter[int], manifest: Mapping[str, object]
 ) -> GroupLink:
     """A ring enters and leaves each node once; an all-to-all sends every rank's off-node part through it.
 
     With n ranks, m of them on the fullest node and S bytes per rank, that node sends m S (n-m)/n, while the
     bus bandwidth counts S (n-1)/n per rank: at most node / m x (n-1)/(n-m).
     """
-    hardware = manifest.get("hardware")
-    network = str(hardware.get("network")) if isinstance(hardware, dict) else ""
-    if network not in NETWORKS:
+    network = named_network(manifest)
+    if network is None:
         return _unknown(name, members, len(sizes), "the network between the nodes was not recorded")
     node_gbps = NETWORKS[network].node_gbps
     total, most = len(members), max(sizes.values())

@@ -6,18 +6,18 @@ note; it costs none of the others.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
 from traceinsight.advice.job import JobFacts, Table
 from traceinsight.base.hardware import NETWORKS
-from traceinsight.base.manifest.decode import Kind, Rank, Word, converted
+from traceinsight.base.manifest.cluster import named_network
+from traceinsight.base.manifest.decode import Kind, Word, converted
 from traceinsight.base.manifest.tables import ManifestTable
 from traceinsight.base.notes import DataNote
+from traceinsight.trace.nodes import node_layout
 from traceinsight.trace.trace_set import TraceSet
 
 NUMBER_FORMATS = ("fp32", "fp16", "bf16", "fp8", "int8")
@@ -28,10 +28,6 @@ PATH_VARIABLES = (
 )  # fmt: skip
 
 
-class _Node(msgspec.Struct):
-    ranks: Annotated[list[Rank], Meta(min_length=1)]
-
-
 class _Wire(msgspec.Struct):
     format: Word
 
@@ -39,13 +35,15 @@ class _Wire(msgspec.Struct):
 def job_facts(trace_set: TraceSet) -> tuple[JobFacts, list[DataNote]]:
     """The facts, and notes on what of the manifest could not be used."""
     parts = _Parts(trace_set.manifest or {})
-    node_of = _layout(parts, trace_set)
+    layout = node_layout(trace_set)
+    if layout.unusable is not None:
+        parts.unusable.append(f"nodes ({layout.unusable})")
     network = parts.take(str, "hardware", "network")
     if network is not None and network not in NETWORKS:
         parts.unusable.append("hardware.network (not one of " + ", ".join(NETWORKS) + ")")
     facts = JobFacts(
-        node_of=node_of,
-        network=network if network in NETWORKS else None,
+        node_of=layout.node_of if layout.whole else None,
+        network=named_network(trace_set.manifest or {}),
         environment=_environment(parts),
         tables=tuple(
             Table(one.rows, one.dim, max(1, len(one.features)))
@@ -91,22 +89,6 @@ class _Parts:
         named = list(dict.fromkeys(self.unusable))
         message = f"Not as documented in the run manifest, so advice does without: {', '.join(named)}."
         return [DataNote("warning", "malformed-manifest", message, count=len(named))]
-
-
-def _layout(parts: _Parts, trace_set: TraceSet) -> dict[int, int] | None:
-    """Rank -> node by the manifest, else by host name where every rank of the world was captured."""
-    nodes = parts.take(list[_Node], "nodes")
-    if nodes:
-        ranks = Counter(rank for node in nodes for rank in node.ranks)
-        whole = trace_set.world_size is None or set(ranks) == set(range(trace_set.world_size))
-        if whole and max(ranks.values()) == 1:
-            return {rank: number for number, node in enumerate(nodes) for rank in node.ranks}
-        parts.unusable.append("nodes (not every rank of the world stands in exactly one)")
-    hosts = {trace.rank: trace.recording.host for trace in trace_set.ranks}
-    if None in hosts.values() or trace_set.world_size is None or len(hosts) != trace_set.world_size:
-        return None
-    numbers = {host: number for number, host in enumerate(dict.fromkeys(hosts.values()))}
-    return {rank: numbers[host] for rank, host in hosts.items()}
 
 
 def _environment(parts: _Parts) -> dict[str, str]:

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceinsight.base.hardware import NETWORKS
+from traceinsight.base.manifest.cluster import named_network
 from traceinsight.replay.facts import Facts, busiest_bytes
 from traceinsight.replay.links import Links
+from traceinsight.trace.nodes import node_layout
 from traceinsight.trace.trace_set import MatchedCollective
 
 LINK_EFFICIENCY = 0.7
@@ -30,31 +32,12 @@ def links_of(facts: Facts) -> Links:
     return facts.graph.links or _measured(facts)
 
 
-def ranks_per_node(facts: Facts) -> int | None:
-    """How many ranks share a node, from the run manifest or the traces' host names; None where neither says.
-
-    Ranks are taken to be numbered node by node.
-    """
-    nodes = (facts.trace_set.manifest or {}).get("nodes")
-    if isinstance(nodes, list) and nodes and isinstance(nodes[0], dict):
-        ranks = nodes[0].get("ranks")
-        return len(ranks) or None if isinstance(ranks, list) else None
-    hosts = [trace.recording.host for trace in facts.trace_set.ranks]
-    if None in hosts or facts.trace_set.missing_ranks or len(set(hosts)) < 2:
-        return None  # copied traces are often given one host name: a single one says nothing
-    sizes = {hosts.count(host) for host in hosts}
-    return sizes.pop() if len(sizes) == 1 else None
-
-
-def present_network(facts: Facts) -> str:
-    """The network's name in the run manifest, or ""."""
-    hardware = (facts.trace_set.manifest or {}).get("hardware")
-    return str(hardware.get("network")) if isinstance(hardware, dict) else ""
-
-
 def _measured(facts: Facts) -> Links:
-    known = ranks_per_node(facts)
-    named = NETWORKS.get(present_network(facts))
+    layout, network = node_layout(facts.trace_set), named_network(facts.trace_set.manifest or {})
+    # Copied traces are often given one host name: a single one says nothing.
+    told = layout.described or len(set(layout.node_of.values())) > 1
+    known = layout.ranks_per_node if told else None
+    named = NETWORKS[network] if network is not None else None
     bare = Links(
         per_node=known or USUAL_GPUS_PER_NODE,
         node_known=known is not None,

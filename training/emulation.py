@@ -69,24 +69,29 @@ class EmulatedLayer(torch.nn.Module):
         return result
 
 
-def emulate_lookups(
-    model: torch.nn.Module, us_per_1k_ids: float, on_lookup: Callable[[float], object]
+def watch_lookups(
+    model: torch.nn.Module,
+    us_per_1k_ids: float,
+    before: Callable[[torch.device], object],
+    after: Callable[[], object],
 ) -> None:
-    """Let every lookup of the sharded tables in ``model`` take time by the ids this rank looks up.
+    """Call ``before`` and ``after`` around every lookup of the sharded tables in ``model``.
 
-    What makes the owner of a hot partition slow on a GPU is memory traffic by ids; on a CPU that shares its
-    cores with other ranks the same traffic shows the machine. ``on_lookup`` learns the milliseconds.
+    With ``us_per_1k_ids`` a lookup also takes time by the ids this rank looks up. What makes the owner of a
+    hot partition slow on a GPU is memory traffic by ids; on a CPU that shares its cores with other ranks the
+    same traffic shows the machine.
     """
-    if us_per_1k_ids == 0:
-        return
 
-    def occupy(_lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+    def begin(_lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         features = arguments[0]
-        begin = time.perf_counter()
+        before(features.lengths().device)
         emulated_compute(features.lengths(), features.values().numel() / 1000 * us_per_1k_ids / 1000)
-        on_lookup((time.perf_counter() - begin) * 1000)
+
+    def end(_lookup: torch.nn.Module, _arguments: tuple[Any, ...], _vectors: object) -> None:
+        after()
 
     for module in model.modules():
         # ``_lookups`` is where TorchRec's sharded modules keep the local part of the tables.
         for lookup in getattr(module, "_lookups", []):
-            lookup.register_forward_pre_hook(occupy)
+            lookup.register_forward_pre_hook(begin)
+            lookup.register_forward_hook(end)

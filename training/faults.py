@@ -1,43 +1,69 @@
 """Faults put in on purpose.
 
-Each one measures what it really cost, which is the ground truth of an analysis.
+Each one measures how long it really took, from which ``training.ground_truth`` tells an analysis the truth.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.profiler import record_function
 
 from training.config import EVERY_RANK, Config, FaultConfig
 from training.emulation import emulated_compute
+from training.stopwatch import Stopwatch
+
+HOST = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Suffered:
+    """What one rank measured of the fault: one value per step in either list."""
+
+    took_ms: list[float]
+    """What the fault took on this rank; what it means is the fault's affair."""
+    ready_ns: list[int]
+    """When the rank was ready for the step's embedding exchange, by the machine's monotonic clock."""
 
 
 class Fault:
     """No fault; also the interface of the others."""
 
     def __init__(self) -> None:
-        self.measured_ms: list[float] = []
-        """What the fault cost this rank, one value per step, in milliseconds."""
+        self._watch = Stopwatch()
+        self._ready_ns: list[int] = []
 
     def while_loading(self) -> None:
         """Run while this rank fetches a batch."""
 
     def before_forward(self, anchor: torch.Tensor) -> None:
-        """Run before this rank's first embedding exchange of a step."""
+        """Run before this rank's first embedding exchange of a step; ``anchor`` is on its device."""
+        self._suffer(anchor)
+        self._ready_ns.append(time.monotonic_ns())
 
-    def on_lookup(self, milliseconds: float) -> None:
-        """Learn how long this rank's lookups in one group of tables took."""
+    def before_lookup(self, device: torch.device) -> None:
+        """Run before this rank looks up one group of tables."""
 
-    def _timed(self, action: Callable[[], object]) -> None:
-        begin = time.perf_counter()
-        action()
-        self.measured_ms.append((time.perf_counter() - begin) * 1000)
+    def after_lookup(self) -> None:
+        """Run when it did."""
+
+    def end_step(self) -> None:
+        """Run after a step. A pipeline loads none or several batches in one, so loads are no steps."""
+        self._watch.end_step()
+
+    def suffered(self) -> Suffered:
+        """Return what this rank measured."""
+        return Suffered(self._took_ms(), self._ready_ns)
+
+    def _suffer(self, anchor: torch.Tensor) -> None:
+        pass
+
+    def _took_ms(self) -> list[float]:
+        return self._watch.milliseconds()
 
 
 class LateRank(Fault):
@@ -47,9 +73,9 @@ class LateRank(Fault):
         super().__init__()
         self._delay_ms = config.delay_ms
 
-    def before_forward(self, anchor: torch.Tensor) -> None:
-        """Occupy the rank for the configured time."""
-        self._timed(lambda: emulated_compute(anchor, self._delay_ms))
+    def _suffer(self, anchor: torch.Tensor) -> None:
+        with self._watch.timing(anchor.device):
+            emulated_compute(anchor, self._delay_ms)
 
 
 class SlowInput(Fault):
@@ -61,7 +87,8 @@ class SlowInput(Fault):
 
     def while_loading(self) -> None:
         """Let the rank wait for its batch for the configured time."""
-        self._timed(lambda: time.sleep(self._delay_ms / 1000))
+        with self._watch.timing(HOST):
+            time.sleep(self._delay_ms / 1000)
 
 
 class HostSync(Fault):
@@ -75,9 +102,10 @@ class HostSync(Fault):
         self._count = max(1, config.count)
         self._stall_s = config.delay_ms / 1000 / self._count
 
-    def before_forward(self, anchor: torch.Tensor) -> None:
-        """Synchronise (GPU) or stall (CPU) the configured number of times."""
-        self._timed(lambda: [self._stall(anchor) for _ in range(self._count)])
+    def _suffer(self, anchor: torch.Tensor) -> None:
+        with self._watch.timing(HOST):
+            for _ in range(self._count):
+                self._stall(anchor)
 
     def _stall(self, anchor: torch.Tensor) -> None:
         with record_function("## host_sync ##"):
@@ -94,10 +122,11 @@ class TinyKernels(Fault):
         super().__init__()
         self._count = config.count
 
-    def before_forward(self, anchor: torch.Tensor) -> None:
-        """Launch the configured number of additions to a few values."""
+    def _suffer(self, anchor: torch.Tensor) -> None:
         few = anchor[0].detach().clone()
-        self._timed(lambda: [few.add_(1e-9) for _ in range(self._count)])
+        with self._watch.timing(anchor.device):
+            for _ in range(self._count):
+                few.add_(1e-9)
 
 
 class HotPartition(Fault):
@@ -106,13 +135,13 @@ class HotPartition(Fault):
     Every rank measures its lookups; the cost is the owner's excess over the slowest other rank.
     """
 
-    def before_forward(self, anchor: torch.Tensor) -> None:  # noqa: ARG002  the interface's
-        """Begin the sum of this step's lookups."""
-        self.measured_ms.append(0.0)
+    def before_lookup(self, device: torch.device) -> None:
+        """Start the clock."""
+        self._watch.begin(device)
 
-    def on_lookup(self, milliseconds: float) -> None:
-        """Add to the sum of this step's lookups."""
-        self.measured_ms[-1] += milliseconds
+    def after_lookup(self) -> None:
+        """Stop it."""
+        self._watch.end()
 
 
 class SlowLink(Fault):
@@ -126,13 +155,21 @@ class SlowLink(Fault):
         self._bytes_per_ms = config.link_mbit * 1e6 / 8 / 1e3
         self._counters = counters
         self._sent: int | None = None
+        self._busy_ms: list[float] = []
 
-    def before_forward(self, anchor: torch.Tensor) -> None:  # noqa: ARG002  the interface's
-        """Account for what crossed the link since the last step's forward."""
+    def while_loading(self) -> None:
+        """Begin to count before the first step exchanges anything."""
+        if self._sent is None:
+            self._sent = sent_over_loopback(self._counters.read_text())
+
+    def end_step(self) -> None:
+        """Account for what crossed the link since the last step's end."""
         sent = sent_over_loopback(self._counters.read_text())
-        if self._sent is not None:
-            self.measured_ms.append((sent - self._sent) / self._bytes_per_ms)
+        self._busy_ms.append((sent - (self._sent or sent)) / self._bytes_per_ms)
         self._sent = sent
+
+    def _took_ms(self) -> list[float]:
+        return self._busy_ms
 
 
 def sent_over_loopback(counters: str) -> int:
@@ -148,13 +185,6 @@ _OF_A_RANK: dict[str, Callable[[FaultConfig], Fault]] = {
     "tiny_kernels": TinyKernels,
 }
 
-_WHERE = {
-    "late_rank": "forward, before the embedding exchange",
-    "slow_input": "while the next batch is loaded",
-    "host_sync": "forward, before the embedding exchange",
-    "tiny_kernels": "forward, before the embedding exchange",
-}
-
 
 def make_fault(config: Config, rank: int) -> Fault:
     """Return what ``rank`` suffers under ``config``."""
@@ -166,67 +196,3 @@ def make_fault(config: Config, rank: int) -> Fault:
     if fault.kind in _OF_A_RANK and fault.rank in (rank, EVERY_RANK):
         return _OF_A_RANK[fault.kind](fault)
     return Fault()
-
-
-def ground_truth(
-    config: Config, measured_ms: list[list[float]], placements: list[dict[str, list[int]]]
-) -> list[dict[str, Any]]:
-    """Describe the injected faults for ``run.json``: what, where, and its true cost in every step.
-
-    ``measured_ms`` holds one list of step costs per rank, ``placements`` one table -> owning ranks per rank.
-    """
-    fault = config.fault
-    if fault.kind == "none":
-        return []
-    if fault.kind == "hot_partition":
-        return [_hot_partition(fault, measured_ms, placements)]
-    if fault.kind == "slow_link":
-        return [_slow_link(config, measured_ms[0])]
-    ranks = list(range(config.world_size)) if fault.rank == EVERY_RANK else [fault.rank]
-    # Ranks that suffer at the same time do not add up: the step waits for the slowest.
-    steps = [max(costs) for costs in zip(*(measured_ms[rank] for rank in ranks), strict=False)]
-    return [
-        {
-            "kind": fault.kind,
-            "rank": None if fault.rank == EVERY_RANK else fault.rank,
-            "ranks": ranks,
-            "where": _WHERE[fault.kind],
-            "configured_ms_per_step": None if fault.kind == "tiny_kernels" else fault.delay_ms,
-            "count": fault.count,
-            "measured_ms_per_step": [round(value, 3) for value in steps],
-        }
-    ]
-
-
-def _slow_link(config: Config, busy_ms: list[float]) -> dict[str, Any]:
-    return {
-        "kind": config.fault.kind,
-        "rank": None,
-        "ranks": list(range(config.world_size)),
-        "link_mbit": config.fault.link_mbit,
-        "where": "every exchange; the link is shared by all ranks",
-        # From one forward to the next; the last step's is not known.
-        "measured_ms_per_step": [round(value, 3) for value in busy_ms],
-    }
-
-
-def _hot_partition(
-    fault: FaultConfig, lookup_ms: list[list[float]], placements: list[dict[str, list[int]]]
-) -> dict[str, Any]:
-    table = f"table_{fault.table}_part_{fault.partition}"
-    owners = sorted({rank for placement in placements for rank in placement[table]})
-    others = [rank for rank in range(len(lookup_ms)) if rank not in owners]
-    excess = [
-        max(costs[rank] for rank in owners) - max((costs[rank] for rank in others), default=0.0)
-        for costs in zip(*lookup_ms, strict=True)
-    ]
-    return {
-        "kind": fault.kind,
-        "rank": owners[0] if len(owners) == 1 else None,
-        "ranks": owners,
-        "table": table,
-        "share": fault.share,
-        "where": "forward, the lookups of the owner",
-        "lookup_ms_per_rank": [round(statistics.median(costs), 3) if costs else None for costs in lookup_ms],
-        "measured_ms_per_step": [round(value, 3) for value in excess],
-    }

@@ -8,7 +8,8 @@ import torch.distributed as dist
 
 from traceinsight.capture import Capture
 from training.config import Config, as_dict
-from training.faults import ground_truth, make_fault
+from training.faults import make_fault
+from training.ground_truth import ground_truth
 from training.hooks import make_hooks, stop_on_signal
 from training.loading import batches
 from training.state import TrainState, gather, start
@@ -34,6 +35,7 @@ def train(config: Config, traces: Path) -> TrainState:
     with make_capture(config, state, traces) as recording:
         while not state.finished:
             state.metrics.add(advance(stream))
+            fault.end_step()
             state.step += 1
             state.data_position += 1
             if state.metrics.pending_steps == config.loop.window or state.finished:
@@ -41,7 +43,7 @@ def train(config: Config, traces: Path) -> TrainState:
             hooks.on_step_end(state)
             recording.step()
         hooks.on_end(state)
-        truth = ground_truth(config, gather(fault.measured_ms), gather(state.plan_ranks()))
+        truth = ground_truth(config, gather(fault.suffered()), gather(state.plan_ranks()))
         recording.record("faults", truth)
         recording.record("wire", state.wire.describe(config, state.step - first))
     return state

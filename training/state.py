@@ -16,7 +16,7 @@ from torchrec.optim.rowwise_adagrad import RowWiseAdagrad
 
 from training.codecs import WireCounter
 from training.config import Config
-from training.emulation import emulate_lookups
+from training.emulation import watch_lookups
 from training.faults import Fault
 from training.metrics import Metrics
 from training.model import RankingModel
@@ -80,7 +80,8 @@ def start(config: Config, fault: Fault) -> TrainState:
     sharders = make_sharders(config, wire)
     plan, planned = make_plan(config, model, sharders)
     sharded, sync = shard(config, model, plan, sharders, device)
-    emulate_lookups(sharded, config.emulation.lookup_us_per_1k_ids, fault.on_lookup)
+    lookup_us = config.emulation.lookup_us_per_1k_ids
+    watch_lookups(sharded, lookup_us, fault.before_lookup, fault.after_lookup)
     sharded.train()
     dense = KeyedOptimizerWrapper(
         dict(in_backward_optimizer_filter(sharded.named_parameters())),

@@ -8,6 +8,13 @@ from training.config.checks import choice, require
 
 FAULT_KINDS = ("none", "late_rank", "slow_input", "hot_partition", "host_sync", "tiny_kernels", "slow_link")
 EVERY_RANK = -1
+NEEDED = {
+    "delay_ms": ("late_rank", "slow_input"),
+    "count": ("tiny_kernels",),
+    "share": ("hot_partition",),
+    "link_mbit": ("slow_link",),
+}
+"""Field -> kinds of fault that are none without it."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +41,14 @@ class FaultConfig:
         choice("fault.kind", self.kind, FAULT_KINDS)
         require(self.rank >= EVERY_RANK, "fault.rank", self.rank, "a rank, or -1 for all")
         require(self.delay_ms >= 0, "fault.delay_ms", self.delay_ms, "0 or more milliseconds")
+        for needed, kinds in NEEDED.items():
+            require(
+                self.kind not in kinds or getattr(self, needed) > 0,
+                f"fault.{needed}",
+                getattr(self, needed),
+                f"above 0 with fault.kind = {self.kind}: it would be no fault",
+            )
         require(self.table >= 0, "fault.table", self.table, "0 or more")
         require(self.partition >= 0, "fault.partition", self.partition, "0 or more")
         require(0 <= self.share <= 1, "fault.share", self.share, "between 0 and 1")
         require(self.count >= 0, "fault.count", self.count, "0 or more")
-        require(
-            self.link_mbit > 0 or self.kind != "slow_link",
-            "fault.link_mbit",
-            self.link_mbit,
-            "above 0 with fault.kind = slow_link",
-        )

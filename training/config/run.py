@@ -97,6 +97,12 @@ class Config:
             fault.rank,
             f"a rank of this run, 0 to {self.world_size - 1}, or -1 for all",
         )
+        if fault.kind == "host_sync":
+            # A GPU waits for what is queued, a CPU for as long as it is told.
+            needed = "delay_ms" if self.device == "cpu" else "count"
+            value = getattr(fault, needed)
+            allowed = f"above 0 with fault.kind = host_sync on device {self.device}"
+            require(value > 0, f"fault.{needed}", value, allowed)
         if fault.kind == "hot_partition":
             partitions = self.sharding.partitions
             require(

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from training import doctor
 from training.config import Config, ConfigError, from_toml, with_settings
 from training.launch import become
 from training.network import apply_preset
@@ -32,6 +33,9 @@ def main(arguments: list[str]) -> int:
         config = with_settings(config, options.settings)
         if "RANK" not in os.environ:
             _check_one_machine(config)
+            if absent := doctor.missing():
+                print("\n".join(map(doctor.describe, absent)), file=sys.stderr)
+                return 1
             become(config, arguments)
         _check_world(config)
     except ConfigError as error:
@@ -39,8 +43,16 @@ def main(arguments: list[str]) -> int:
         return 2
     apply_preset(config.network, os.environ)
 
+    speaks = os.environ.get("LOCAL_RANK", "0") == "0"  # once per node: another may have another stack
+    if speaks:
+        doctor.warn_before_imports()
     # Imported here so that a wrong configuration is reported at once and not after seconds of importing.
-    from training.rank import run_rank  # noqa: PLC0415
+    try:
+        from training.rank import run_rank  # noqa: PLC0415
+    except Exception as error:  # a broken build raises anything
+        if speaks:
+            doctor.explain_import(error)
+        return 1
 
     return run_rank(config, options.traces / config.name)
 

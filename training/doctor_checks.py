@@ -7,10 +7,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from training.doctor_facts import Facts
+from training.doctor_facts import MODULES, Facts
 
 Table = dict[str, Any]
 """``known_good.toml`` as parsed: lists ``set`` and ``plugin``, newest first."""
+_DISTRIBUTIONS = {
+    "torch": ("torch",),
+    "fbgemm_gpu": ("fbgemm-gpu", "fbgemm-gpu-cpu"),
+    "torchrec": ("torchrec",),
+}
+_MODULE_OF = {"torch": "torch", "torchrec": "torchrec", "fbgemm": "fbgemm_gpu"}
 PROBLEM, WARNING, UNKNOWN, OK = "problem", "warning", "unknown", "ok"
 
 
@@ -26,7 +32,8 @@ class Finding:
 def check(facts: Facts, table: Table) -> list[Finding]:
     """Return all findings, problems first."""
     order = [PROBLEM, WARNING, UNKNOWN, OK]
-    found = [finding for part in _CHECKS for finding in part(facts, table)]
+    fits = [finding for part in _CHECKS for finding in part(facts, table)]
+    found = [*_imports(facts, any(finding.level == PROBLEM for finding in fits)), *fits]
     return sorted(found, key=lambda finding: order.index(finding.level))
 
 
@@ -40,12 +47,32 @@ def _minor(version: str) -> str:
     return ".".join(map(str, numbers(version)[:2]))
 
 
-def _imports(facts: Facts, _table: Table) -> Iterator[Finding]:
+def _imports(facts: Facts, explained: bool) -> Iterator[Finding]:
+    """Say what cannot be imported; ``explained``: another check found a problem, which comes first."""
     for module, error in facts.import_errors.items():
-        distribution = module.replace("_", "-")
-        present = distribution in facts.installed or f"{distribution}-cpu" in facts.installed
-        change = "see the findings below" if present else "install it as CONTRIBUTING.md says"
-        yield Finding(PROBLEM, f"{module} cannot be imported ({error})", change)
+        yield Finding(
+            PROBLEM, f"{module} cannot be imported ({error})", _import_cure(facts, module, error, explained)
+        )
+
+
+def _import_cure(facts: Facts, module: str, error: str, explained: bool) -> str:
+    absent = re.search(r"No module named '([\w.]+)'", error)
+    if absent and absent.group(1).partition(".")[0] not in MODULES:
+        name = absent.group(1).partition(".")[0]
+        return f"install what {name} belongs to; training/requirements-cpu*.txt name what {module} needs"
+    if not facts.installed.keys() & set(_DISTRIBUTIONS[module]):
+        return "install it as CONTRIBUTING.md says"
+    if explained:
+        return "mend the problems named below first"
+    if module != "torch" and "torch" in facts.import_errors:
+        return "mend torch first: this one needs it"
+    # FBGEMM is what is built for one torch; an error in TorchRec may well be of its operators.
+    anew = ("torch",) if module == "torch" else ("fbgemm-gpu", "fbgemm-gpu-cpu", "torchrec")
+    pins = " ".join(f"{name}=={facts.installed[name]}" for name in anew if name in facts.installed)
+    return (
+        "the version numbers fit, so files are damaged or were built for another torch, CUDA or Python: "
+        f"pip install --force-reinstall --no-deps {pins}, from the index that torch came from"
+    )
 
 
 def _fbgemm_builds(facts: Facts, _table: Table) -> Iterator[Finding]:
@@ -79,7 +106,11 @@ def _the_set(facts: Facts, table: Table) -> Iterator[Finding]:
     }
     missing = [name for name, version in versions.items() if version is None]
     if missing:
-        yield Finding(PROBLEM, f"not installed: {', '.join(missing)}", "install it as CONTRIBUTING.md says")
+        # What cannot be imported has been named already.
+        unnamed = [name for name in missing if _MODULE_OF[name] not in facts.import_errors]
+        if unnamed:
+            what = f"not installed: {', '.join(unnamed)}"
+            yield Finding(PROBLEM, what, "install it as CONTRIBUTING.md says")
         return
     minors = {name: _minor(version) for name, version in versions.items() if version}
     text = ", ".join(f"{name} {version}" for name, version in versions.items())
@@ -237,7 +268,6 @@ def _plugin_needs(facts: Facts, row: dict[str, Any]) -> Iterator[Finding]:
 
 
 _CHECKS: tuple[Callable[[Facts, Table], Iterator[Finding]], ...] = (
-    _imports,
     _fbgemm_builds,
     _the_set,
     _gpu,

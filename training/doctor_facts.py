@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import importlib
 import importlib.metadata
+import importlib.util
 import os
 import re
 import sys
@@ -40,8 +42,8 @@ class Facts:
     """Module -> why it cannot be imported."""
     cuda: str | None = None
     """Of the torch build; None for a CPU build."""
-    gpus: int = 0
-    """GPUs that torch can use."""
+    gpus: int | None = 0
+    """GPUs that torch can use; None: nobody looked."""
     driver: str | None = None
     """Version of the loaded NVIDIA kernel module."""
     nccl: str | None = None
@@ -52,26 +54,26 @@ class Facts:
     libfabric: str | None = None
 
 
-def collect() -> Facts:
-    """Look at this machine and this Python."""
+MODULES = ("torch", "fbgemm_gpu", "torchrec")
+
+
+def metadata() -> Facts:
+    """Look at what is installed without importing any of it: milliseconds, and nothing can crash."""
     installed = {name: version for name in DISTRIBUTIONS if (version := _version(name))}
-    errors: dict[str, str] = {}
-    for module in ("torch", "fbgemm_gpu", "torchrec"):
-        try:
-            importlib.import_module(module)
-        except Exception as error:  # a broken build raises anything, and that is what is asked here
-            errors[module] = f"{type(error).__name__}: {error}".splitlines()[0]
-    cuda, gpus, nccl = (None, 0, None) if "torch" in errors else _torch_facts()
+    absent = {
+        module: f"ModuleNotFoundError: No module named '{module}'"
+        for module in MODULES
+        if importlib.util.find_spec(module) is None
+    }
     plugin_path = _find_plugin()
     return Facts(
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         installed=installed,
         torch_requires=tuple(importlib.metadata.requires("torch") or ()) if "torch" in installed else (),
-        import_errors=errors,
-        cuda=cuda,
-        gpus=gpus,
+        import_errors=absent,
+        cuda=_built_for_cuda(),
+        gpus=None,
         driver=_driver(),
-        nccl=nccl,
         efa_devices=len(list(Path("/sys/class/infiniband").glob("efa*"))),
         plugin_path=None if plugin_path is None else str(plugin_path),
         plugin=None if plugin_path is None else plugin_version(plugin_path.read_bytes()),
@@ -79,11 +81,39 @@ def collect() -> Facts:
     )
 
 
+def collect() -> Facts:
+    """Look at this machine and this Python; imports the stack."""
+    errors: dict[str, str] = {}
+    for module in MODULES:
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # a broken build raises anything, and that is what is asked here
+            errors[module] = f"{type(error).__name__}: {error}".splitlines()[0]
+    seen = metadata()
+    if "torch" in errors:
+        return dataclasses.replace(seen, import_errors=errors)
+    cuda, gpus, nccl = _torch_facts()
+    return dataclasses.replace(seen, import_errors=errors, cuda=cuda, gpus=gpus, nccl=nccl)
+
+
 def _version(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
         return None
+
+
+def _built_for_cuda() -> str | None:
+    """Return what torch's own version file says; a CUDA build of PyPI does not show it in its version."""
+    found = importlib.util.find_spec("torch")
+    if found is None or found.origin is None:
+        return None
+    try:
+        text = Path(found.origin).with_name("version.py").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    stated = re.search(r"^cuda\b[^=]*=\s*'([\d.]+)'", text, re.MULTILINE)
+    return stated.group(1) if stated else None
 
 
 def _torch_facts() -> tuple[str | None, int, str | None]:

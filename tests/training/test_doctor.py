@@ -2,14 +2,19 @@
 
 import dataclasses
 import importlib.metadata
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.training.running import REPOSITORY
 from training import doctor
-from training.doctor import known_good
+from training.doctor import describe, known_good
 from training.doctor_checks import PROBLEM, UNKNOWN, WARNING, Finding, check, numbers
-from training.doctor_facts import Facts, collect, plugin_version
+from training.doctor_facts import Facts, collect, metadata, plugin_version
 
 CPU = Facts(python="3.11", installed={"torch": "2.13.0+cpu", "torchrec": "1.8.0", "fbgemm-gpu-cpu": "1.8.0"})
 GPU = Facts(
@@ -121,7 +126,24 @@ def test_a_stack_that_fits_has_neither_problem_nor_warning(facts: Facts) -> None
             dataclasses.replace(CPU, import_errors={"fbgemm_gpu": "OSError: undefined symbol"}),
             PROBLEM,
             "fbgemm_gpu cannot be imported (OSError: undefined symbol)",
-            "see the findings below",
+            "--force-reinstall --no-deps fbgemm-gpu-cpu==1.8.0 torchrec==1.8.0",
+        ),
+        (
+            dataclasses.replace(
+                CPU, import_errors={"torchrec": "ModuleNotFoundError: No module named 'a.b'"}
+            ),
+            PROBLEM,
+            "torchrec cannot be imported",
+            "install what a belongs to",
+        ),
+        (
+            dataclasses.replace(
+                with_installed(CPU, torchrec=None),
+                import_errors={"torchrec": "ModuleNotFoundError: No module named 'torchrec'"},
+            ),
+            PROBLEM,
+            "torchrec cannot be imported",
+            "install it as CONTRIBUTING.md says",
         ),
     ],
 )
@@ -130,6 +152,75 @@ def test_each_mismatch_is_the_one_thing_found(facts: Facts, level: str, what: st
     assert finding.level == level
     assert what in finding.what
     assert change in finding.change
+
+
+def test_a_failed_import_points_at_findings_only_where_there_are_some() -> None:
+    broken = dataclasses.replace(
+        with_installed(GPU, torchrec="1.4.0"), import_errors={"torchrec": "ImportError"}
+    )
+    first, second = bad(broken)
+    assert "mend the problems named below first" in first.change
+    assert "do not belong together" in second.what
+
+
+def test_no_line_is_wider_than_the_terminal_and_no_command_is_cut() -> None:
+    broken = dataclasses.replace(CPU, import_errors={"torchrec": "ImportError: undefined symbol: _Z3c10"})
+    for columns in (80, 120):
+        lines = [line for one in check(broken, known_good()) for line in describe(one, columns).splitlines()]
+        assert max(map(len, lines)) <= columns
+    assert any("fbgemm-gpu-cpu==1.8.0" in line for line in lines)
+
+
+def test_metadata_tells_what_the_imports_tell() -> None:
+    light, full = metadata(), collect()
+    assert light.gpus is None  # nobody looked, which is no finding
+    assert dataclasses.replace(light, gpus=full.gpus, nccl=full.nccl) == full
+
+
+def one_rank(tmp_path: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options, "-m", "training", "--recipe", "frm_cpu_2rank", "--traces", str(tmp_path)],
+        cwd=REPOSITORY, env={**os.environ, **variables}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_run_with_a_broken_stack_ends_in_the_doctors_advice(tmp_path: Path) -> None:
+    (tmp_path / "torchrec.py").write_text("raise ImportError('undefined symbol: _ZN3c10')")
+    found = one_rank(
+        tmp_path, PYTHONPATH=f"{tmp_path}:{REPOSITORY}", RANK="0", LOCAL_RANK="0", WORLD_SIZE="2"
+    )
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
+    assert "torchrec cannot be imported (ImportError: undefined symbol: _ZN3c10)" in found.stderr
+    assert "--force-reinstall" in found.stderr
+
+
+def test_a_run_without_torch_says_so_before_any_process_starts(tmp_path: Path) -> None:
+    found = one_rank(tmp_path, "-S", PYTHONPATH=str(REPOSITORY))  # -S: no site-packages
+    assert found.returncode == 1
+    assert "Traceback" not in found.stderr
+    assert "torch cannot be imported" in found.stderr
+    assert "CONTRIBUTING.md" in found.stderr
+
+
+def test_what_was_said_before_the_imports_is_not_said_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = with_installed(CPU, torchrec="1.7.0")
+    monkeypatch.setattr(doctor, "_said", set())
+    monkeypatch.setattr(doctor, "metadata", lambda: dataclasses.replace(old, gpus=None))
+    monkeypatch.setattr(doctor, "collect", lambda: old)
+    doctor.warn_before_imports()
+    assert "do not belong together" in capsys.readouterr().err
+    doctor.warn()
+    assert capsys.readouterr().err == ""
+
+
+def test_help_explains_and_checks_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        doctor.main(["--help"])
+    assert ended.value.code == 0
+    assert "Exit status" in capsys.readouterr().out
 
 
 def test_the_plugin_needs_nccl_2_17_1() -> None:
@@ -186,6 +277,7 @@ def test_this_machine_is_described_truly() -> None:
 def test_the_command_prints_the_cure_and_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(doctor, "_said", set())
     monkeypatch.setattr(doctor, "collect", lambda: with_installed(GPU, triton="3.5.0"))
     assert doctor.main() == 1
     said = capsys.readouterr().out
@@ -193,7 +285,7 @@ def test_the_command_prints_the_cure_and_fails(
     assert "1 problem(s)" in said
     doctor.warn()
     warned = capsys.readouterr().err
-    assert "training.doctor: problem  torch wants triton 3.6.0" in warned
+    assert "training.doctor:\nproblem  torch wants triton 3.6.0" in warned
     assert "belong together" not in warned  # what fits needs no line at every start
 
 

@@ -88,7 +88,7 @@ def test_a_folder_that_cannot_be_made_costs_a_note_only(
 
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == 1
-    assert "rank 0 could not start" in notes[0]
+    assert "rank 0: could not start in" in notes[0]
     assert str(tmp_path / "file" / "run") in notes[0]
 
 
@@ -117,4 +117,5 @@ def test_a_full_disk_costs_the_files_and_not_the_training(tmp_path: Path) -> Non
     assert (child.returncode, child.stdout) == (0, "trained\n"), child.stderr
     assert "could not write the trace" in child.stderr
     assert "could not write run.json" in child.stderr
+    assert "ulimit -f" in child.stderr
     assert list((tmp_path / "run").iterdir()) == []

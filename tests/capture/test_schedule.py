@@ -94,3 +94,46 @@ def test_a_profiler_that_fails_is_left_alone(
     assert len(calls) == 1  # torch crashes when a transition that failed is followed by another
     assert "could not profile a step" in capsys.readouterr().err
     assert len(json.loads((tmp_path / "run.json").read_text())["steps"]) == 4
+
+
+@pytest.mark.parametrize(
+    ("numbers", "error"),
+    [
+        ({"wait": -1}, "wait=-1: it must be 0 or more"),
+        ({"warmup": -1}, "warmup=-1: it must be 0 or more"),
+        ({"active": 0}, "active=0: it must be 1 or more"),
+        ({"repeat": 0}, "repeat=0: it must be 1 or more"),
+        ({"first_step": -5}, "first_step=-5: it must be 0 or more"),
+    ],
+)
+def test_a_schedule_that_profiles_nothing_is_refused_before_training(
+    tmp_path: Path, numbers: dict[str, int], error: str
+) -> None:
+    with pytest.raises(ValueError, match=error):
+        Capture(tmp_path, **numbers)
+    with pytest.raises(TypeError, match=r"active=2\.5: it is a whole number of steps"):
+        Capture(tmp_path, active=2.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("steps", "note"),
+    [
+        # wait 2, warmup 1: the first profiled step is 3; active 2: 3 and 4, then 8 and 9, over with step 9.
+        (3, "the trace holds 0 of 2 steps"),
+        (2, "no step was profiled: training ended before step 3, the first after wait=2 and warmup=1"),
+        (4, "the trace holds 1 of 2 steps"),
+        (9, "1 of 2 windows were profiled to their end"),
+        (10, None),
+    ],
+)
+def test_a_run_that_ends_before_its_windows_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], steps: int, note: str | None
+) -> None:
+    train(Capture(tmp_path, wait=2, warmup=1, active=2, repeat=2), steps=steps)
+    said = capsys.readouterr().err
+    notes = json.loads((tmp_path / "run.json").read_text())["capture"]["notes"]
+    if note is None:
+        assert (said, notes) == ("", [])
+    else:
+        assert note in said
+        assert note in notes[0]

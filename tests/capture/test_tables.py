@@ -45,7 +45,7 @@ def test_pooled_tables_return_a_row_per_example_and_sequences_a_row_per_id() -> 
     model, lookup = sharded(
         table("user", "SUM", columns=32, features=2), table("history", "NONE", columns=64)
     )
-    meter = TableMeter(model)
+    meter = TableMeter(model, pytest.fail)
     meter.counting = True
     lookup(arrived([100, 20, 7], examples=10))
 
@@ -58,7 +58,7 @@ def test_pooled_tables_return_a_row_per_example_and_sequences_a_row_per_id() -> 
 
 def test_nothing_is_counted_outside_the_profiled_steps() -> None:
     model, lookup = sharded(table("user", "SUM", columns=32))
-    meter = TableMeter(model)
+    meter = TableMeter(model, pytest.fail)
     lookup(arrived([100], examples=10))
     assert meter.describe() == {"steps": 0, "tables": {}}
 

@@ -67,7 +67,7 @@ def test_a_full_disk_costs_the_traces_and_not_the_training(tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert "10 steps, loss" in done.stdout
     for rank in (0, 1):
-        assert f"traceinsight.capture: rank {rank} could not write the trace" in done.stderr
+        assert f"traceinsight.capture: rank {rank}: could not write the trace" in done.stderr
     assert sorted(path.name for path in (tmp_path / "frm_cpu_2rank").iterdir()) == ["run.json"]
 
 

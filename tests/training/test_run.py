@@ -128,7 +128,7 @@ def test_an_unwritable_folder_costs_the_traces_and_not_the_training(tmp_path: Pa
 
     assert run.status == 0, run.output
     for rank in (0, 1):
-        assert f"traceinsight.capture: rank {rank} could not start" in run.output
+        assert f"traceinsight.capture: rank {rank}: could not start" in run.output
     assert "30 steps, loss" in run.output
     assert (tmp_path / "frm_cpu_2rank").read_text() == "in the way"
 

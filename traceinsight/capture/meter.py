@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,20 +15,29 @@ class TableMeter:
 
     A sharded module keeps the local part of its tables in ``_lookups``: what reaches them is what other ranks
     sent here, so the counts are those of the owner. Counting reads lengths from the device and makes the host
-    wait for it; it is done in profiled steps only.
+    wait for it; it is done in profiled steps only. ``failed`` is told of tables that cannot be counted, once:
+    nothing is raised into the model's forward.
     """
 
-    def __init__(self, model: torch.nn.Module) -> None:
+    def __init__(self, model: torch.nn.Module, failed: Callable[[Exception], object]) -> None:
         self.counting = False
+        self._failed = failed
         self.steps = 0
         self._tables: dict[str, dict[str, int]] = {}
         for module in model.modules():
             for lookup in getattr(module, "_lookups", []):
-                lookup.register_forward_pre_hook(self._count)
+                lookup.register_forward_pre_hook(self._try_to_count)
 
-    def _count(self, lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
+    def _try_to_count(self, lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         if not self.counting:
             return
+        try:
+            self._count(lookup, arguments)
+        except Exception as error:  # another TorchRec may keep its tables in another way
+            self.counting = False
+            self._failed(error)
+
+    def _count(self, lookup: torch.nn.Module, arguments: tuple[Any, ...]) -> None:
         features = arguments[0]
         local = [table for group in _groups(lookup) for table in group.embedding_tables]
         # The keys of what arrives follow the tables, a key per feature.

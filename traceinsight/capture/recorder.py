@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
@@ -17,18 +18,15 @@ import torch
 from traceinsight.capture.environment import allowed_environment, versions
 from traceinsight.capture.files import write_json, write_trace
 from traceinsight.capture.layout import find_place
-from traceinsight.capture.manifest import (
-    SCHEMA_VERSION,
-    describe_estimates,
-    describe_plan,
-    describe_tables,
-    finite,
-)
+from traceinsight.capture.manifest import SCHEMA_VERSION, describe_estimates, describe_plan, describe_tables
 from traceinsight.capture.meter import TableMeter, merge
 from traceinsight.capture.schedule import Schedule
+from traceinsight.capture.session import Watch, other_profiler
+from traceinsight.capture.steps import StepLog
+from traceinsight.capture.values import as_json
 
-KEPT_STEPS = 10_000
-"""Latest steps whose measurements stand in run.json: about 1 MB of JSON, however long the job runs."""
+MOST_NOTES = 50
+"""A configuration of a thousand wrong values shall not fill the log."""
 
 
 class Capture:
@@ -40,8 +38,8 @@ class Capture:
     After ``wait`` + ``warmup`` steps it profiles ``active`` steps and writes
     ``<folder>/rank<RANK>.pt.trace.json.gz``; rank 0 also writes ``<folder>/run.json``.
 
-    Nothing that goes wrong here ends the training: a note goes to stderr and training goes on without that
-    file.
+    Nothing that goes wrong inside the ``with`` ends the training: a note goes to stderr and training goes on
+    without that file, or without that value.
     """
 
     def __init__(
@@ -68,8 +66,10 @@ class Capture:
         ``first_step`` is where a resumed run counts on. ``tables`` are TorchRec's EmbeddingBagConfigs,
         ``mean_ids`` the mean number of ids per example and feature, ``plan`` the ShardingPlan
         (``model.plan``), ``estimates`` the planner's sharding options. ``measure`` is the sharded model whose
-        ids and bytes per table are to be counted in the profiled steps. ``config`` is made of JSON types.
-        ``run_id`` is the folder's name by default.
+        ids and bytes per table are to be counted in the profiled steps. ``config`` is made of JSON types, or
+        of what can be told in them. ``run_id`` is the folder's name by default.
+
+        Raises ValueError for numbers of steps that profile nothing, TypeError for no numbers.
         """
         self._folder = Path(folder)
         self._place = find_place(os.environ)
@@ -82,13 +82,14 @@ class Capture:
         self._meter: TableMeter | None = None
         self._described: dict[str, object] = {}
         self._extra: dict[str, object] = {}
-        self._steps: dict[int, tuple[int, int | None]] = {}  # step -> (nanoseconds, examples)
-        self._numbers: dict[int, dict[str, float | None]] = {}  # step -> what was measured in it
+        self._log = StepLog(self._place.world_size, self._left_out)
+        self._notes: dict[str, str] = {}  # what is said once -> its form for run.json
         self._step = first_step
         self._windows = 0
         self._step_began_ns = 0
         self._started = False
         self._profiler: Any = None
+        self._watch = Watch(self._give_way)
 
     @property
     def trace_file(self) -> Path:
@@ -111,50 +112,61 @@ class Capture:
         """
         self._close_window()
         if self._started:
+            if self._place.rank == 0 and (missing := self._schedule.shortfall(self._step)):
+                self._note(missing)
             self._attempt("write run.json", self._write_manifest)
             self._attempt("tidy up", self._remove_joined_counts)
 
-    def step(self, *, examples: int | None = None, **measured: float | None) -> None:
+    def step(self, *, examples: Any = None, **measured: Any) -> None:
         """End a step. ``examples`` is this rank's count where it differs from ``batch_per_rank``.
 
-        Further numbers (``loss=...``) are kept per step; those of rank 0 end up in run.json.
+        Further numbers (``loss=...``) are kept per step; those of rank 0 end up in run.json. A number may be
+        a tensor of one element: it is copied on its device and read when a file is written, so that no step
+        waits for it.
         """
         duration_ns = time.perf_counter_ns() - self._step_began_ns
-        self._steps[self._step] = (duration_ns, self._batch_per_rank if examples is None else examples)
+        self._log.end(self._step, duration_ns, self._batch_per_rank if examples is None else examples)
         if measured:
-            self.measured(self._step, **measured)
-        if len(self._steps) > KEPT_STEPS:
-            oldest = next(iter(self._steps))
-            del self._steps[oldest]
-            self._numbers.pop(oldest, None)
+            self._add(self._step, measured)
         self._step += 1
         if self._started:
             self._advance()
         self._step_began_ns = time.perf_counter_ns()  # writing a trace belongs to no step
 
-    def measured(self, step: int, **values: float | None) -> None:
+    def measured(self, step: int, **values: Any) -> None:
         """Add numbers to a step that was measured later, for instance losses read every 20 steps.
 
         A step that is no longer kept is ignored; the step that is under way can be named too.
         """
-        if step == self._step or step in self._steps:
-            self._numbers.setdefault(step, {}).update(finite(values))
+        self._attempt("keep what was measured", lambda: self._add(int(step), values))
 
     def record(self, name: str, value: object) -> None:
         """Add ``name`` to run.json.
 
-        ``value`` is made of JSON types. Fields of the schema cannot be replaced.
+        ``value`` is made of JSON types, or of what can be told in them. Fields of the schema cannot be
+        replaced.
         """
-        self._extra[name] = value
+        self._extra[str(name)] = value
+
+    def _add(self, step: int, values: Mapping[str, Any]) -> None:
+        # Rank 0 writes run.json: what others measured is not even copied.
+        if self._place.rank == 0 and (step == self._step or step in self._log):
+            self._log.add(step, values)
 
     def _start(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._described = self._describe()
         if self._measure is not None:
-            self._meter = TableMeter(self._measure)
-            self._counts_file(self._place.rank).unlink(missing_ok=True)  # of an earlier run in this folder
+            self._attempt("count ids per table", self._start_counting)
         self._started = True
         self._advance()
+
+    def _start_counting(self) -> None:
+        self._counts_file(self._place.rank).unlink(missing_ok=True)  # of an earlier run in this folder
+        assert self._measure is not None
+        self._meter = TableMeter(
+            self._measure, lambda error: self._note(f"could not count ids per table: {error}")
+        )
 
     def _advance(self) -> None:
         """Do what the step that begins now wants of the profiler.
@@ -165,8 +177,10 @@ class Capture:
         if self._profiler is not None:
             if self._meter is not None and self._meter.counting:
                 self._meter.steps += 1
-            if not self._attempt("profile a step", self._profiler.step):
-                self._profiler = None  # half a transition leaves it in a state in which torch crashes
+            with self._watch.own():
+                worked = self._attempt("profile a step", self._profiler.step)
+            if not worked:
+                self._drop_profiler()  # half a transition leaves it in a state in which torch crashes
             elif self._schedule.closes(self._step):
                 self._close_window()
         if self._schedule.opens(self._step):
@@ -175,6 +189,11 @@ class Capture:
             self._meter.counting = self._profiler is not None and self._schedule.profiles(self._step)
 
     def _open_window(self) -> None:
+        if doing := other_profiler():
+            raise RuntimeError(
+                f"another torch profiler {doing}, and a process can have only one at a time: close it before "
+                f"step {self._step}"
+            )
         activities = [torch.profiler.ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(torch.profiler.ProfilerActivity.CUDA)
@@ -188,28 +207,55 @@ class Capture:
         profiler.step_num = self._step  # ProfilerStep#N is then step N of the training
         profiler.start()
         self._profiler = profiler
+        self._watch.start()
 
     def _close_window(self) -> None:
-        profiler, self._profiler = self._profiler, None
-        if profiler is not None:
+        if (profiler := self._drop_profiler()) is not None:
             self._attempt("stop the profiler", profiler.stop)
 
+    def _drop_profiler(self) -> Any:
+        """Use the profiler no more, and return it."""
+        self._watch.stop()
+        profiler, self._profiler = self._profiler, None
+        return profiler
+
+    def _give_way(self, same_thread: bool) -> None:
+        """Close the window before another profiler takes its session away."""
+        self._note(
+            f"another torch profiler was started in step {self._step}, and a process can have only one at a "
+            "time: the window ended there"
+        )
+        if same_thread:
+            self._close_window()
+        else:  # a profiler can be stopped by its own thread alone; its results are lost
+            self._drop_profiler()
+
     def _describe(self) -> dict[str, object]:
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "run_id": self._run_id,
-            "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "world_size": self._place.world_size,
-            "nodes": self._place.nodes(),
-            "batch_per_rank": self._batch_per_rank,
-            "tables": describe_tables(self._tables, self._mean_ids),
-            "sharding_plan": None if self._plan is None else describe_plan(self._plan),
-            "planner_estimates": None if self._estimates is None else describe_estimates(self._estimates),
-            "config": None if self._config is None else dict(self._config),
-            "versions": versions(),
-            "environment": allowed_environment(os.environ),
-            "capture": self._schedule.describe(),
+        fields: dict[str, Callable[[], object]] = {
+            "schema_version": lambda: SCHEMA_VERSION,
+            "run_id": lambda: self._run_id,
+            "started": lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "world_size": lambda: self._place.world_size,
+            "nodes": self._place.nodes,
+            "batch_per_rank": lambda: self._batch_per_rank,
+            "tables": lambda: describe_tables(self._tables, self._mean_ids),
+            "sharding_plan": lambda: None if self._plan is None else describe_plan(self._plan),
+            "planner_estimates": lambda: (
+                None if self._estimates is None else describe_estimates(self._estimates)
+            ),
+            "config": lambda: self._config,
+            "versions": versions,
+            "environment": lambda: allowed_environment(os.environ),
         }
+        return {name: self._told(name, tell) for name, tell in fields.items()}
+
+    def _told(self, name: str, tell: Callable[[], object]) -> object:
+        """Return a field of run.json; None, and a note, where it cannot be told."""
+        try:
+            return as_json(tell(), name, self._left_out)
+        except Exception as error:  # a plan or a table is whatever the job made of it
+            self._left_out(name, str(error))
+            return None
 
     def _on_trace_ready(self, profiler: Any) -> None:
         self._attempt("write the trace", lambda: write_trace(self.trace_file, profiler.export_chrome_trace))
@@ -229,15 +275,12 @@ class Capture:
 
     def _write_manifest(self) -> None:
         if self._place.rank == 0:
-            steps = [self._describe_step(step, *timed) for step, timed in self._steps.items()]
-            content = {**self._extra, **self._described, "measured_tables": self._joined_counts()}
-            write_json(self._folder / "run.json", {**content, "steps": steps})
-
-    def _describe_step(self, step: int, duration_ns: int, examples: int | None) -> dict[str, object]:
-        seconds = duration_ns / 1e9
-        rate = None if examples is None else round(examples * self._place.world_size / seconds, 3)
-        timed = {"step": step, "wall_ms": round(seconds * 1e3, 3), "examples_per_s": rate}
-        return {**timed, **self._numbers.get(step, {})}
+            extra = {name: as_json(value, name, self._left_out) for name, value in self._extra.items()}
+            content = {**extra, **self._described}
+            content["measured_tables"] = self._told("measured_tables", self._joined_counts)
+            steps = self._log.describe()
+            capture = {**self._schedule.describe(), "notes": list(self._notes.values())}
+            write_json(self._folder / "run.json", {**content, "capture": capture, "steps": steps})
 
     def _joined_counts(self) -> dict[str, object] | None:
         if self._meter is None:
@@ -262,9 +305,21 @@ class Capture:
         try:
             action()
         except Exception as error:
-            note = (
-                f"traceinsight.capture: rank {self._place.rank} could not {what} in {self._folder}: {error}"
+            # An error may name files, and run.json is made to be shared.
+            self._note(
+                f"could not {what} in {self._folder}: {error}; training goes on without it",
+                f"could not {what}",
             )
-            sys.stderr.write(f"{note}; training goes on without it\n")
             return False
         return True
+
+    def _left_out(self, place: str, why: str) -> None:
+        self._note(f"left {place} out of run.json: {why}")
+
+    def _note(self, text: str, shared: str | None = None) -> None:
+        """Say something once, on stderr and (as ``shared``) in run.json."""
+        if text in self._notes or len(self._notes) >= MOST_NOTES:
+            return
+        self._notes[text] = shared or text
+        with contextlib.suppress(Exception):  # stderr may be closed, or on the full disk
+            sys.stderr.write(f"traceinsight.capture: rank {self._place.rank}: {text}\n")

@@ -2,7 +2,8 @@
 
 The curves are of normalized entropy. RUN_A, the baseline, and RUN_B are folders that hold one run per seed
 (``run.json`` of the job, at any depth). The test is TOST on the mean of the last part of training;
-docs/convergence.md explains it. Exit status: 0 equivalent, 1 not shown to be, 2 usage, 3 unreadable.
+docs/convergence.md explains it. Exit status: 0 equivalent, 1 not shown to be, 2 usage, 3 unreadable, 4 not
+decided: the runs do not allow the comparison.
 """
 
 from __future__ import annotations
@@ -10,30 +11,23 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from pathlib import Path
 
-from training.equivalence_curves import CurveError, Run, final_entropy, read_runs, window_of
+from training.equivalence_curves import Run, cut_short, final_entropy, read_runs, window_of
+from training.equivalence_manifest import CurveError
+from training.equivalence_options import parse
 from training.equivalence_tost import Comparison, compare, compare_pairs
 
-EQUIVALENT, NOT_SHOWN, USAGE, UNREADABLE = 0, 1, 2, 3
-
-MARGIN = 0.001
-"""Relative difference of normalized entropy that does not matter: 0.1 %.
-
-A convention of this project, on the strict side for click models; set your own with ``--margin``.
-"""
-CONFIDENCE = 0.95
-MIN_SEEDS = 3
-"""Below this the spread over seeds is a guess: with two pairs t must exceed 6.3, with three 2.9."""
-FINAL_SHARE = 0.2
-"""Part of training that counts. A single step is noise, and the beginning is the same in any run."""
+EQUIVALENT, NOT_SHOWN, USAGE, UNREADABLE, NOT_DECIDED = 0, 1, 2, 3, 4
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Print the comparison; return the exit status."""
-    options = _parse(arguments)
+    options = parse(arguments)
     try:
         runs_a, runs_b = read_runs(options.run_a), read_runs(options.run_b)
+        if undecided := _undecided(runs_a, runs_b, options):
+            print(f"NOT DECIDED: {undecided}")
+            return NOT_DECIDED
         window = window_of([*runs_a, *runs_b], options.final)
         ends_a = [final_entropy(run, window) for run in runs_a]
         ends_b = [final_entropy(run, window) for run in runs_b]
@@ -43,42 +37,33 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"A {options.run_a}: {_summary(ends_a)}")
     print(f"B {options.run_b}: {_summary(ends_b)}")
     print(f"normalized entropy of examples {window[0]:,} to {window[1]:,} of each run")
-    fewest = min(len(runs_a), len(runs_b))
-    if fewest < options.min_seeds:
-        print(
-            f"NOT DECIDED: {fewest} seed(s) on one side, at least {options.min_seeds} are needed to tell a "
-            "change from the luck of a seed. Add runs with other data.seed"
-        )
-        return NOT_SHOWN
+    if sorted(run.points for run in runs_a) == sorted(run.points for run in runs_b):
+        print("note: both sides have the same curves to the last digit; was the change switched on?")
     result = _compare(runs_a, runs_b, ends_a, ends_b, options)
     print(_explain(result, options.margin, options.confidence))
     return EQUIVALENT if result.equivalent else NOT_SHOWN
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m training.equivalence",
-        description=__doc__,
-        formatter_class=argparse.RawTextHelpFormatter,
-    )
-    parser.add_argument("run_a", type=Path, metavar="RUN_A", help="folder with the baseline's runs")
-    parser.add_argument("run_b", type=Path, metavar="RUN_B", help="folder with the changed job's runs")
-    parser.add_argument("--margin", type=float, default=MARGIN, help=f"relative (default {MARGIN} = 0.1 %%)")
-    parser.add_argument("--confidence", type=float, default=CONFIDENCE, help=f"default {CONFIDENCE}")
-    parser.add_argument("--min-seeds", type=int, default=MIN_SEEDS, help=f"per side, default {MIN_SEEDS}")
-    parser.add_argument(
-        "--final", type=float, default=FINAL_SHARE, help=f"share of training, default {FINAL_SHARE}"
-    )
-    options = parser.parse_args(arguments)
-    if not 0 < options.margin < 1:
-        parser.error(f"--margin {options.margin} must lie between 0 and 1, e.g. 0.001 for 0.1 %")
-    if not 0.5 < options.confidence < 1:
-        parser.error(f"--confidence {options.confidence} must lie between 0.5 and 1")
-    if not 0 < options.final <= 1:
-        parser.error(f"--final {options.final} must be above 0 and at most 1")
-    if options.min_seeds < 2:
-        parser.error("--min-seeds must be at least 2: one run has no spread")
-    return options
+def _undecided(runs_a: list[Run], runs_b: list[Run], options: argparse.Namespace) -> str | None:
+    """Return why these runs cannot be compared; None if they can."""
+    shared = {run.path.resolve() for run in runs_a} & {run.path.resolve() for run in runs_b}
+    if len(shared) == len(runs_a) == len(runs_b):
+        return "A and B are the same runs. Name the folder of the changed job's runs as B"
+    if shared:
+        return f"{min(shared)} is a run of both sides. Name folders that do not contain each other"
+    fewest = min(len(runs_a), len(runs_b))
+    if fewest < options.min_seeds:
+        return (
+            f"{fewest} seed(s) on one side, at least {options.min_seeds} are needed to tell a change from "
+            "the luck of a seed. Add runs with other data.seed"
+        )
+    if short := cut_short([*runs_a, *runs_b]):
+        more = f"; and {len(short) - 1} more" if len(short) > 1 else ""
+        return (
+            f"{short[0]}{more}. What differs later, or what ended a run, would not be seen: train every run "
+            "equally long, or leave that seed out on both sides"
+        )
+    return None
 
 
 def _summary(ends: list[float]) -> str:

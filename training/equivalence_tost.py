@@ -42,8 +42,10 @@ def compare(a: list[float], b: list[float], margin: float, confidence: float) ->
     parts = [statistics.variance(side) / len(side) for side in (a, b)]
     total = sum(parts)
     bottom = sum(part**2 / (len(side) - 1) for part, side in zip(parts, (a, b), strict=True))
-    # Welch and Satterthwaite's degrees, rounded down: fewer degrees ask for more evidence.
-    degrees = math.floor(total**2 / bottom) if bottom else len(a) + len(b) - 2
+    # Welch and Satterthwaite's degrees, rounded down: fewer degrees ask for more evidence. They are never
+    # below those of the smaller side, except by the last digit of the division.
+    least = min(len(a), len(b)) - 1
+    degrees = max(least, math.floor(total**2 / bottom)) if bottom else len(a) + len(b) - 2
     difference = statistics.mean(b) - statistics.mean(a)
     return _judge(difference, math.sqrt(total), degrees, statistics.mean(a), margin, confidence)
 

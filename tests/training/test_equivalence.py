@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from training.equivalence import main
-from training.equivalence_curves import CurveError, final_entropy, read_runs, window_of
+from training.equivalence_curves import Run, cut_short, final_entropy, read_runs, window_of
+from training.equivalence_manifest import CurveError
 from training.equivalence_tost import compare, compare_pairs, student_cdf, student_quantile
 
 SEEDS = range(3)
@@ -111,7 +112,7 @@ def test_the_margin_is_the_users(tmp_path: Path) -> None:
 
 def test_too_few_seeds_decide_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = write_side(tmp_path / "a", [0.8, 0.8]), write_side(tmp_path / "b", [0.8, 0.8])
-    assert main([str(a), str(b)]) == 1
+    assert main([str(a), str(b)]) == 4
     assert "NOT DECIDED: 2 seed(s) on one side, at least 3 are needed" in capsys.readouterr().out
 
 
@@ -153,13 +154,38 @@ def test_a_job_that_records_steps_alone_has_a_curve_too(tmp_path: Path) -> None:
     assert run.points == ((64, 16, 0.8), (80, 16, 0.9))
 
 
+def window(**fields: object) -> str:
+    """A run of one window, with ``fields`` in it instead of what is right."""
+    return json.dumps({"windows": [{"examples": 100, "normalized_entropy": 0.8, **fields}]})
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "has no normalized-entropy curve"),
-        ("[]", "has no normalized-entropy curve"),
-        ('{"windows": [{"examples": 5}]}', "KeyError 'normalized_entropy'"),
+        ("{", "not readable as JSON"),
+        ("[" * 100_000, "not readable as JSON"),
+        ("[]", "Expected `object`, got `array`"),
+        ('{"windows": [{"examples": 5}]}', "`normalized_entropy` - at `windows[0]`"),
+        ('{"windows": "abc"}', "at `windows`"),
+        ('{"windows": [1]}', "at `windows[0]`"),
+        (window(normalized_entropy="0.8"), "got `str` - at `windows[0].normalized_entropy`"),
+        (window(normalized_entropy=float("inf")), "at `windows[0].normalized_entropy`"),
+        (window(normalized_entropy=float("nan")), "at `windows[0].normalized_entropy`"),
+        (window(normalized_entropy=-0.5), "Expected `float` > 0.0 - at `windows[0].normalized_entropy`"),
+        (window(normalized_entropy=0.0), "Expected `float` > 0.0 - at `windows[0].normalized_entropy`"),
+        (window(examples=0), "Expected `int` >= 1 - at `windows[0].examples`"),
+        (window(examples=10**400), "at `windows[0].examples`"),
+        ('{"config": {"data": {"seed": [1]}}}', "got `array` - at `config.data.seed`"),
+        ('{"config": {"data": {"seed": "1"}}}', "got `str` - at `config.data.seed`"),
+        ('{"config": {"loop": {"steps": "many"}}}', "got `str` - at `config.loop.steps`"),
+        ('{"schema_version": 99}', "Expected `int` <= 1 - at `schema_version`"),
         ('{"batch_per_rank": 8, "world_size": 2, "steps": []}', "it lists no steps"),
+        ('{"batch_per_rank": null, "world_size": 2, "steps": []}', "at `batch_per_rank`"),
+        (
+            '{"batch_per_rank": 8, "world_size": 2, "steps": [{"step": 3, "normalized_entropy": 1},'
+            ' {"step": 5, "normalized_entropy": 1}]}',
+            "has a gap: steps[1].step is 5 behind 3",
+        ),
     ],
 )
 def test_an_unreadable_run_is_named(
@@ -172,6 +198,107 @@ def test_an_unreadable_run_is_named(
     said = capsys.readouterr().err
     assert str(tmp_path / "b" / "run.json") in said
     assert message in said
+
+
+def write_steps(folder: Path, seed: int, windows: int, planned_steps: int, last: float = 0.8) -> None:
+    """A run of this project's job: windows of 20 steps of 10 examples, all at 0.8 except the last two."""
+    folder.mkdir(parents=True, exist_ok=True)
+    entropies = [0.8] * (windows - 2) + [last] * 2
+    listed = [
+        {"first": 20 * number, "steps": 20, "examples": 200, "normalized_entropy": entropy}
+        for number, entropy in enumerate(entropies)
+    ]
+    config = {"data": {"seed": seed}, "loop": {"steps": planned_steps}}
+    (folder / "run.json").write_text(json.dumps({"windows": listed, "config": config}))
+
+
+def test_a_short_run_does_not_hide_that_the_others_diverge(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # B is equal for three windows and far off at the end; its first run died after those three.
+    for seed in range(3):
+        write_steps(tmp_path / "a" / str(seed), seed, windows=10, planned_steps=200)
+        write_steps(tmp_path / "b" / str(seed), seed, windows=10, planned_steps=200, last=0.9)
+    (tmp_path / "b" / "0" / "run.json").unlink()
+    (tmp_path / "b" / "0").rmdir()
+    write_steps(tmp_path / "b" / "0", 0, windows=3, planned_steps=200)
+    assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 4
+    short = tmp_path / "b" / "0" / "run.json"
+    assert f"NOT DECIDED: {short} ended after 60 of its 200 steps." in capsys.readouterr().out
+
+
+def test_sides_that_all_ended_early_are_not_compared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for side in "ab":
+        for seed in range(3):
+            write_steps(tmp_path / side / str(seed), seed, windows=9, planned_steps=200)
+    assert main([str(tmp_path / "a"), str(tmp_path / "b")]) == 4
+    assert "ended after 180 of its 200 steps; and 5 more." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("examples", "short"), [(1000, False), (953, False), (952, True), (800, True)])
+def test_less_than_one_more_batch_is_no_difference_in_length(examples: int, short: bool) -> None:
+    # The other side ended at 1,000. With batches of 48 one more fits in at 952 (952 + 48), not at 953.
+    runs = [
+        Run(Path("a"), 0, ((1000, 1000, 0.8),), batch=100),
+        Run(Path("b"), 0, ((examples, examples, 0.8),), batch=48),
+    ]
+    assert cut_short(runs) == ([f"b has seen {examples:,} examples, a 1,000"] if short else [])
+
+
+def test_a_window_that_is_missing_is_a_gap(tmp_path: Path) -> None:
+    write_steps(tmp_path, 0, windows=5, planned_steps=100)
+    manifest = json.loads((tmp_path / "run.json").read_text())
+    del manifest["windows"][2]
+    (tmp_path / "run.json").write_text(json.dumps(manifest))
+    with pytest.raises(
+        CurveError, match=r"windows\[2\]\.first is 60, and the window before ended with step 39"
+    ):
+        read_runs(tmp_path)
+
+
+def test_a_curve_that_lost_its_beginning_counts_from_where_it_begins(tmp_path: Path) -> None:
+    write_steps(tmp_path, 0, windows=5, planned_steps=100)
+    manifest = json.loads((tmp_path / "run.json").read_text())
+    del manifest["windows"][:3]
+    (tmp_path / "run.json").write_text(json.dumps(manifest))
+    (run,) = read_runs(tmp_path)
+    assert [point[0] for point in run.points] == [800, 1000]  # windows of 20 steps of 10 examples
+    assert final_entropy(run, (600, 1000)) == pytest.approx(0.8)
+    with pytest.raises(CurveError, match="examples 500 to 1,000: its curve begins at 600"):
+        final_entropy(run, (500, 1000))
+
+
+def test_a_run_on_both_sides_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = write_side(tmp_path / "a", [0.8] * 3)
+    assert main([str(a), str(a / ".." / "a")]) == 4
+    assert "A and B are the same runs" in capsys.readouterr().out
+    assert main([str(tmp_path), str(a)]) == 4
+    assert main([str(a), str(a / "0")]) == 4
+    assert f"{a / '0' / 'run.json'} is a run of both sides" in capsys.readouterr().out
+
+
+def test_a_copy_of_the_same_curves_is_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a, b = write_side(tmp_path / "a", [0.7, 0.8, 0.9]), write_side(tmp_path / "b", [0.7, 0.8, 0.9])
+    assert main([str(a), str(b)]) == 0
+    assert "the same curves to the last digit; was the change switched on?" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("spread", [1e-9, 0.1, 1 / 3])
+def test_two_runs_a_side_of_which_one_has_no_spread_have_a_degree_of_freedom(spread: float) -> None:
+    # v^2 / (v^2 / 1) = 1, up to the last digit of the division
+    assert compare([0.8, 0.8], [0.8, 0.8 + spread], margin=0.001, confidence=0.95).degrees == 1
+
+
+def test_help_fits_a_terminal_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert max(map(len, said.splitlines())) <= 80
+    for taught in ("study/fp32 study/fp8 --final 0.5", "4  NOT DECIDED", "0.7992 to 0.8008"):
+        assert taught in said
 
 
 def test_a_folder_without_runs_and_a_gap_in_the_curve_are_errors(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from traceinsight.simulate import load_spec, simulate, write_run
 
-# (stage, the edit that describes what was done next), at 4 nodes.
+# (stage, the edit that describes what was done next)
 STAGES = [
     ("tcp", "network"),
     ("efa", "qcomms"),
@@ -25,11 +25,12 @@ def analysed(stage: str, nodes: int, folder: Path, diagnose: Callable[..., Any])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("nodes", [2, 4])
 @pytest.mark.parametrize(("stage", "done_next"), STAGES)
 def test_the_next_change_is_the_one_that_was_made(
-    stage: str, done_next: str, tmp_path: Path, diagnose: Callable[..., Any]
+    stage: str, done_next: str, nodes: int, tmp_path: Path, diagnose: Callable[..., Any]
 ) -> None:
-    found = analysed(stage, 4, tmp_path / "run", diagnose)
+    found = analysed(stage, nodes, tmp_path / "run", diagnose)
     edits = [entry.edit.partition("=")[0] for entry in found.roadmap if entry.edit]
     assert edits[0] == done_next
     speedups = [entry.speedup.expected for entry in found.roadmap if entry.speedup]

@@ -7,7 +7,7 @@ change that was really made, and by nothing else.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -54,29 +54,28 @@ def _run(preset: str) -> SimulatedRun:
     return simulate(load_spec(preset))
 
 
-def _speedup(stage: str, nodes: int) -> float:
-    """Throughput relative to one node (of the untuned job, as published)."""
-    run = _run(f"ladder_{stage}_{nodes}node")
-    return run.truth.examples_per_s / _run("ladder_1node").truth.examples_per_s
-
-
-def ladder_throughputs() -> list[LadderRow]:
-    """Every published throughput with its simulation, in the order of the stages."""
+def ladder_throughputs(run: Callable[[str], SimulatedRun] = _run) -> list[LadderRow]:
+    """Every published throughput with its simulation, by stage; ``run`` simulates a preset."""
+    base = run("ladder_1node").truth.examples_per_s
+    ratios = {
+        (stage, nodes): run(f"ladder_{stage}_{nodes}node").truth.examples_per_s / base
+        for stage, nodes in PUBLISHED
+    }
     rows = [
-        LadderRow(f"{stage}, {nodes} nodes", "x", published, _speedup(stage, nodes))
+        LadderRow(f"{stage}, {nodes} nodes", "x", published, ratios[stage, nodes])
         for (stage, nodes), published in PUBLISHED.items()
     ]
     for nodes, published in ((2, 0.053), (4, 0.152)):
-        gain = _speedup("balanced", nodes) / _speedup("qcomms", nodes) - 1
+        gain = ratios["balanced", nodes] / ratios["qcomms", nodes] - 1
         rows.append(LadderRow(f"gain by balancing, {nodes} nodes", "share", published, gain))
     return rows
 
 
-def ladder_details() -> list[LadderRow]:
+def ladder_details(run: Callable[[str], SimulatedRun] = _run) -> list[LadderRow]:
     """The other published figures: utilisation, examples/s, share of forward, latency of the exchange."""
-    efa, qcomms = _run("ladder_efa_2node"), _run("ladder_qcomms_2node")
-    last = _run("ladder_2d_alltoall_intra_8node")
-    crossing = _run("ladder_2d_allreduce_intra_8node")
+    efa, qcomms = run("ladder_efa_2node"), run("ladder_qcomms_2node")
+    last = run("ladder_2d_alltoall_intra_8node")
+    crossing = run("ladder_2d_allreduce_intra_8node")
     return [
         LadderRow("compute share of the step, efa, 2 nodes", "share", 0.5454, compute_share(efa)),
         LadderRow("largest collective / forward, efa, 2 nodes", "share", 0.20, largest_share_of_forward(efa)),

@@ -8,20 +8,68 @@ import sys
 from pathlib import Path
 
 from training import doctor
-from training.config import Config, ConfigError, from_toml, with_settings
+from training.config import Config, ConfigError, from_toml, list_fields, with_settings
 from training.launch import become
 from training.network import apply_preset
-from training.recipes import RECIPES, recipe
+from training.recipes import list_recipes, recipe
+
+
+class Recipes(argparse.Action):
+    """Print the recipes and end, as --help does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_arguments: object) -> None:
+        """End with status 0."""
+        print(list_recipes())
+        parser.exit()
+
+
+class Fields(argparse.Action):
+    """Print the fields, of one section or of all, and end; with --recipe before it, that recipe's values."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        section: object,
+        _option: str | None = None,
+    ) -> None:
+        """End with status 0, or 2 for a section that does not exist."""
+        try:
+            config = recipe(namespace.recipe or "frm_cpu_2rank")
+            print(f"Values are those of {config.name}.\n\n{list_fields(config, str(section or ''))}")
+        except ConfigError as error:
+            parser.error(str(error))
+        parser.exit()
 
 
 def main(arguments: list[str]) -> int:
     """Return the exit status: 0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite."""
-    parser = argparse.ArgumentParser(prog="python -m training", description=__doc__)
-    parser.add_argument("--recipe", required=True, help=f"one of {', '.join(RECIPES)}")
+    parser = argparse.ArgumentParser(
+        prog="python -m training",
+        description=__doc__,
+        epilog="Example: python -m training --recipe frm_cpu_2rank --set fault.kind=late_rank "
+        "--set fault.rank=1 --set fault.delay_ms=40. More: docs/training.md.",
+    )
+    parser.add_argument("--recipe", required=True, metavar="NAME", help="the run; --recipes lists them")
+    parser.add_argument("--recipes", action=Recipes, nargs=0, help="list the recipes and end")
+    parser.add_argument(
+        "--fields",
+        action=Fields,
+        nargs="?",
+        metavar="SECTION",
+        help="list what can be set (of one section, e.g. fault), with values allowed, and end",
+    )
     parser.add_argument(
         "--config", type=Path, help="TOML file with fields to change: a table per section, as in --set"
     )
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="SECTION.FIELD=VALUE")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="SECTION.FIELD=VALUE",
+        help="change one field, e.g. model.dim=32 or loop.steps=200; may be repeated; --fields lists them",
+    )
     parser.add_argument(
         "--traces", type=Path, default=Path("traces"), help="folder of the runs (default: traces)"
     )
@@ -75,7 +123,10 @@ def _check_world(config: Config) -> None:
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
+    try:
+        status = main(sys.argv[1:])
+    except BrokenPipeError:  # the reader of a list has seen enough: | head
+        os._exit(0)
     # A rank ends without tearing the interpreter down. DDP keeps gloo's threads alive beyond
     # destroy_process_group (torch 2.13), and about one exit in twenty then aborts with "terminate called
     # without an active exception", which turns a finished run into a failed one (pytorch/pytorch#190489).

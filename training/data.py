@@ -80,7 +80,7 @@ class ClickStream:
     def batch(self, index: int) -> Batch:
         """Return batch ``index`` of this rank."""
         data, model = self._config.data, self._config.model
-        seed = (data.seed * 1_000_003 + self._rank) * 1_000_003 + index
+        seed = ((data.seed * 1_000_003 + self._rank) * 1_000_003 + index) % 2**63  # what a generator takes
         generator = torch.Generator().manual_seed(seed)
         size = data.batch_per_rank
         dense = torch.randn(size, model.dense_features, generator=generator)

@@ -72,7 +72,7 @@ def serving_config(saved: dict[str, Any]) -> Config:
         for field in dataclasses.fields(Config):
             value = saved[field.name]
             if isinstance(value, dict):
-                kind = type(getattr(Config(name="", world_size=1), field.name))
+                kind = type(getattr(Config(name="any", world_size=1), field.name))
                 value = kind(**{name: _hashable(given) for name, given in value.items()})
             parts[field.name] = value
         undivided = ShardingConfig(partitions=parts["sharding"].partitions)

@@ -1,9 +1,4 @@
-"""``python -m training.samples``: run the sample recipes again and put their traces into ``sample_traces/``.
-
-A run on a machine that is busy with something else shows that something else. Each recipe is therefore run
-until its profiled steps are steady (at most ``ATTEMPTS`` times); the steadiest run is kept as it is, apart
-from private names.
-"""
+"""``python -m training.samples``: run the sample recipes again, their traces into ``sample_traces/``."""
 
 from __future__ import annotations
 
@@ -35,18 +30,23 @@ STEADY = 0.05
 
 5 % of 280 ms is 14 ms, about four time slices of a core.
 """
+DESCRIPTION = f"""Run the sample recipes again and put their traces into sample_traces/. A run on a machine
+that is busy with something else shows that something else. Each recipe is therefore run until its profiled
+steps are steady (at most {ATTEMPTS} times); the steadiest run is kept as it is, apart from private names."""
 LARGEST_BYTES = 1_000_000
 """Upper bound of one file: the samples are part of every clone."""
 
 
 def main(arguments: list[str]) -> int:
     """Regenerate the samples; return 0, or 1 when a run failed or a file is too large."""
-    parser = argparse.ArgumentParser(prog="python -m training.samples", description=__doc__)
-    parser.add_argument("--folder", type=Path, default=Path("sample_traces"))
+    parser = argparse.ArgumentParser(prog="python -m training.samples", description=DESCRIPTION)
+    parser.add_argument("--folder", type=Path, default=Path("sample_traces"), help="default: sample_traces")
     parser.add_argument(
         "names", nargs="*", default=SAMPLES, metavar="NAME", help=f"default: {' '.join(SAMPLES)}"
     )
     options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in SAMPLES]:
+        parser.error(f"{unknown[0]!r} is no sample: it must be one of {', '.join(SAMPLES)}")
     return max(make_sample(name, options.folder / name) for name in options.names)
 
 

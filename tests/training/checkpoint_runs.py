@@ -18,6 +18,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def command(folder: Path, *settings: str) -> list[str]:
     """A run that keeps traces and checkpoints below ``folder``; a trace of the first steps only."""
     common = ["loop.wait=1", "loop.warmup=0", "loop.active=1", "loop.window=2"]
+    common += [f"emulation.{time}=0" for time in ("forward_ms", "backward_ms", "lookup_us_per_1k_ids")]
     common += [f"checkpoint.folder={folder / 'checkpoints'}"]
     parts = [
         sys.executable,

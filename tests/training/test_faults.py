@@ -103,9 +103,14 @@ def test_a_fault_of_one_rank_makes_it_the_straggler(judge: Callable[..., Judged]
     assert "slow-link" not in judged.rules  # waiting for it is no transfer
 
 
-@pytest.mark.parametrize(("kind", "rule"), [("slow_input", "input-bound"), ("host_sync", "host-bound")])
-def test_a_fault_of_all_ranks_is_nobodys_lateness(judge: Callable[..., Judged], kind: str, rule: str) -> None:
-    judged = judge(f"fault.kind={kind}", "fault.rank=-1", "fault.delay_ms=80", "fault.count=4")
+@pytest.mark.parametrize(
+    ("kind", "count", "rule"),
+    [("slow_input", [], "input-bound"), ("host_sync", ["fault.count=4"], "host-bound")],
+)
+def test_a_fault_of_all_ranks_is_nobodys_lateness(
+    judge: Callable[..., Judged], kind: str, count: list[str], rule: str
+) -> None:
+    judged = judge(f"fault.kind={kind}", "fault.rank=-1", "fault.delay_ms=80", *count)
 
     assert judged.finding(rule).ranks == [0, 1]
     assert judged.gain_ms(rule) == pytest.approx(judged.true_ms, rel=TOLERANCE)

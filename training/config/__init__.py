@@ -8,6 +8,7 @@ Nothing here imports torch: a wrong value is reported at once and not after seco
 from training.config.checks import ConfigError
 from training.config.data import DataConfig
 from training.config.fault import EVERY_RANK, FaultConfig
+from training.config.listing import list_fields
 from training.config.loop import CheckpointConfig, LoopConfig
 from training.config.model import DenseConfig, EmulationConfig, ModelConfig
 from training.config.parallel import QCommsConfig, ReplicaConfig, ShardingConfig
@@ -30,6 +31,7 @@ __all__ = [
     "ShardingConfig",
     "as_dict",
     "from_toml",
+    "list_fields",
     "settable_fields",
     "with_setting",
     "with_settings",

@@ -4,32 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.config.checks import require
+from training.config.checks import check_fields, number
+from training.config.model import MOST_ROWS
 
 
 @dataclass(frozen=True)
 class DataConfig:
     """The synthetic click stream."""
 
-    batch_per_rank: int = 256
-    pooling: int = 8
+    batch_per_rank: int = number(256, 1, 10_000_000)
+    pooling: int = number(8, 1, 100_000)
     """Mean number of ids per example and table."""
-    zipf_exponent: float = 1.05
+    zipf_exponent: float = number(1.05, 0, 4)
     """0 draws ids evenly; 1 and above makes a few ids take most lookups."""
-    vocabulary: int = 0
+    vocabulary: int = number(0, 0, MOST_ROWS)
     """Distinct ids per table; 0: as many as ``model.rows``. Ids beyond the rows share them (modulo)."""
-    seed: int = 7
-    workers: int = 0
+    seed: int = number(7, 0, 2**31 - 1)
+    """Of the initial weights, the planted model and the clicks."""
+    workers: int = number(0, 0, 1_000)
     """Processes that make batches in the background; 0 makes them in the training process."""
-    prefetch: int = 2
+    prefetch: int = number(2, 1, 10_000)
     """Batches each worker keeps ready."""
     pin_memory: bool = False
     """Keep batches in page-locked memory, from which a copy to the GPU is asynchronous."""
 
     def __post_init__(self) -> None:
-        require(self.batch_per_rank >= 1, "data.batch_per_rank", self.batch_per_rank, "at least 1")
-        require(self.pooling >= 1, "data.pooling", self.pooling, "at least 1")
-        require(0 <= self.zipf_exponent <= 4, "data.zipf_exponent", self.zipf_exponent, "between 0 and 4")
-        require(self.vocabulary >= 0, "data.vocabulary", self.vocabulary, "0 (as many as rows) or more")
-        require(self.workers >= 0, "data.workers", self.workers, "0 or more")
-        require(self.prefetch >= 1, "data.prefetch", self.prefetch, "at least 1")
+        check_fields(self, "data")

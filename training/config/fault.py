@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.config.checks import choice, require
+from training.config.checks import check_fields, number, require, word
 
 FAULT_KINDS = ("none", "late_rank", "slow_input", "hot_partition", "host_sync", "tiny_kernels", "slow_link")
 EVERY_RANK = -1
@@ -21,26 +21,24 @@ NEEDED = {
 class FaultConfig:
     """A fault injected on purpose, whose cost is therefore known."""
 
-    kind: str = "none"
-    rank: int = 0
+    kind: str = word("none", FAULT_KINDS)
+    rank: int = number(0, EVERY_RANK)
     """The rank that suffers it; -1: all. Ignored by hot_partition (the owner suffers) and slow_link (all)."""
-    delay_ms: float = 0.0
+    delay_ms: float = number(0.0, 0, 600_000)
     """late_rank, slow_input, host_sync: milliseconds per step."""
-    table: int = 0
+    table: int = number(0, 0)
     """hot_partition: the table, by number."""
-    partition: int = 0
+    partition: int = number(0, 0)
     """hot_partition: the partition of that table, by number."""
-    share: float = 0.9
+    share: float = number(0.9, 0, 1)
     """hot_partition: share of the table's ids that fall into the partition."""
-    count: int = 0
+    count: int = number(0, 0, 10_000_000)
     """host_sync: stalls per step, which share ``delay_ms`` on a CPU. tiny_kernels: operators per step."""
-    link_mbit: float = 0.0
+    link_mbit: float = number(0.0, 0, 1_000_000)
     """slow_link: megabits per second of the link."""
 
     def __post_init__(self) -> None:
-        choice("fault.kind", self.kind, FAULT_KINDS)
-        require(self.rank >= EVERY_RANK, "fault.rank", self.rank, "a rank, or -1 for all")
-        require(self.delay_ms >= 0, "fault.delay_ms", self.delay_ms, "0 or more milliseconds")
+        check_fields(self, "fault")
         for needed, kinds in NEEDED.items():
             require(
                 self.kind not in kinds or getattr(self, needed) > 0,

@@ -4,54 +4,53 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.config.checks import choice, require
+from training.config.checks import check_fields, number, require, word
 
 INTERACTIONS = ("dot", "transformer")
 PRECISIONS = ("fp32", "tf32", "bf16")
 COMPILE_BACKENDS = ("inductor", "cudagraphs", "aot_eager", "eager")
+MOST_ROWS = 2_000_000_000
+"""The hash of ids (``training/tables.py``) multiplies two of them in 64 bits."""
+WIDEST = 1_000_000
 
 
 @dataclass(frozen=True)
 class ModelConfig:
     """Embedding tables, interaction and dense layers."""
 
-    tables: int = 8
-    rows: int = 20_000
+    tables: int = number(8, 1, 10_000)
+    """Pooled tables (``EmbeddingBagCollection``), with a feature each."""
+    rows: int = number(20_000, 2, MOST_ROWS)
     """Rows of each table, before ``narrow``."""
-    dim: int = 64
+    dim: int = number(64, 4, 65_536)
     """Values per row, before ``narrow``; FBGEMM wants a multiple of 4."""
-    narrow: int = 1
+    narrow: int = number(1, 1, 65_536)
     """k stores the same number of values as dim / k columns and rows * k rows: a lookup returns 1 / k."""
-    sequence_tables: int = 0
+    sequence_tables: int = number(0, 0, 10_000)
     """Further tables whose ids form a sequence and are not pooled (``EmbeddingCollection``)."""
-    dense_features: int = 13
-    interaction: str = "dot"
-    transformer_layers: int = 2
+    dense_features: int = number(13, 1, 100_000)
+    """Numbers of an example beside its ids."""
+    interaction: str = word("dot", INTERACTIONS)
+    """dot: all pairwise products of the vectors. transformer: attention over them."""
+    transformer_layers: int = number(2, 1, 1_000)
     """Layers over the embedded vectors when ``interaction`` is transformer."""
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the dense layers behind the interaction."""
 
     def __post_init__(self) -> None:
-        require(self.tables >= 1, "model.tables", self.tables, "at least 1")
-        require(self.rows >= 2, "model.rows", self.rows, "at least 2")
-        require(self.dim >= 4 and self.dim % 4 == 0, "model.dim", self.dim, "a positive multiple of 4")
+        check_fields(self, "model")
+        require(self.dim % 4 == 0, "model.dim", self.dim, "a positive multiple of 4")
         require(
-            self.narrow >= 1 and self.dim % (4 * self.narrow) == 0,
+            self.dim % (4 * self.narrow) == 0,
             "model.narrow",
             self.narrow,
             f"at least 1 and leave model.dim / narrow a multiple of 4 (model.dim is {self.dim})",
         )
-        require(self.sequence_tables >= 0, "model.sequence_tables", self.sequence_tables, "0 or more")
-        require(self.dense_features >= 1, "model.dense_features", self.dense_features, "at least 1")
-        choice("model.interaction", self.interaction, INTERACTIONS)
         require(
-            self.transformer_layers >= 1, "model.transformer_layers", self.transformer_layers, "1 or more"
-        )
-        require(
-            len(self.hidden) >= 1 and min(self.hidden, default=0) >= 1,
+            len(self.hidden) >= 1 and all(1 <= width <= WIDEST for width in self.hidden),
             "model.hidden",
             self.hidden,
-            "one or more widths of at least 1",
+            f"one or more widths of at least 1, at most {WIDEST:,}",
         )
 
     @property
@@ -71,20 +70,17 @@ class DenseConfig:
 
     compile: bool = False
     """``torch.compile`` of the layers behind the embeddings."""
-    compile_backend: str = "inductor"
+    compile_backend: str = word("inductor", COMPILE_BACKENDS)
     """aot_eager and eager generate no code: to find out which part of compiling a problem comes from."""
-    precision: str = "fp32"
+    precision: str = word("fp32", PRECISIONS)
     """tf32: matrix products in TF32 (GPU only). bf16: autocast of the dense part."""
-    ddp_bucket_mb: int = 25
+    ddp_bucket_mb: int = number(25, 1, 100_000)
     """Size of DDP's gradient buckets, MiB: smaller ones start earlier, larger ones cost fewer calls."""
-    clip_norm: float = 0.0
+    clip_norm: float = number(0.0, 0)
     """Largest norm of the dense gradients; 0 does not clip."""
 
     def __post_init__(self) -> None:
-        choice("dense.compile_backend", self.compile_backend, COMPILE_BACKENDS)
-        choice("dense.precision", self.precision, PRECISIONS)
-        require(self.ddp_bucket_mb >= 1, "dense.ddp_bucket_mb", self.ddp_bucket_mb, "at least 1 MiB")
-        require(self.clip_norm >= 0, "dense.clip_norm", self.clip_norm, "0 (no clipping) or more")
+        check_fields(self, "dense")
 
 
 @dataclass(frozen=True)
@@ -95,14 +91,12 @@ class EmulationConfig:
     the machine and not the job. 0 on a real accelerator.
     """
 
-    forward_ms: float = 0.0
+    forward_ms: float = number(0.0, 0, 600_000)
     """Milliseconds slept per forward, spread evenly over the dense layers."""
-    backward_ms: float = 0.0
+    backward_ms: float = number(0.0, 0, 600_000)
     """Milliseconds slept per backward, spread evenly over the dense layers."""
-    lookup_us_per_1k_ids: float = 0.0
+    lookup_us_per_1k_ids: float = number(0.0, 0)
     """Microseconds slept per thousand ids that a rank looks up: what makes an overloaded owner slow."""
 
     def __post_init__(self) -> None:
-        for name in ("forward_ms", "backward_ms", "lookup_us_per_1k_ids"):
-            value = getattr(self, name)
-            require(value >= 0, f"emulation.{name}", value, "0 or more")
+        check_fields(self, "emulation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from training.config.checks import choice, require
+from training.config.checks import check_fields, number, require, word
 
 SHARDINGS = ("table_wise", "column_wise", "row_wise", "planner", "plan_file")
 PLACEMENTS = ("aligned", "misaligned")
@@ -18,22 +18,21 @@ NETWORKS = ("as_is", "efa", "sockets", "sockets_tuned")
 class ShardingConfig:
     """How embedding tables are split over ranks."""
 
-    kind: str = "table_wise"
+    kind: str = word("table_wise", SHARDINGS)
     """row_wise needs a GPU; planner lets TorchRec choose; plan_file takes ``plan_file``."""
     plan_file: str = ""
     """JSON: table -> rank, or table -> list of ranks of its column shards."""
-    partitions: int = 0
+    partitions: int = number(0, 0, 100_000)
     """Split every table into this many tables by hash(id) % partitions; 0 does not split."""
-    placement: str = "aligned"
+    placement: str = word("aligned", PLACEMENTS)
     """Of the partitions. aligned: partition p of every table on rank p % ranks, every rank owns as many.
     misaligned: the partitions are dealt out by a rank count of their own (one less), so that the last rank
     owns none and the others more."""
 
     def __post_init__(self) -> None:
-        choice("sharding.kind", self.kind, SHARDINGS)
-        choice("sharding.placement", self.placement, PLACEMENTS)
+        check_fields(self, "sharding")
         require(
-            self.partitions == 0 or self.partitions >= 2,
+            self.partitions != 1,
             "sharding.partitions",
             self.partitions,
             "0 (no partitions) or at least 2",
@@ -56,12 +55,13 @@ class ShardingConfig:
 class QCommsConfig:
     """Number formats of embeddings (forward) and of their gradients (backward) on the wire."""
 
-    forward: str = "fp32"
-    backward: str = "fp32"
+    forward: str = word("fp32", COMM_FORMATS)
+    """Of the pooled vectors."""
+    backward: str = word("fp32", COMM_FORMATS)
+    """Of their gradients."""
 
     def __post_init__(self) -> None:
-        choice("qcomms.forward", self.forward, COMM_FORMATS)
-        choice("qcomms.backward", self.backward, COMM_FORMATS)
+        check_fields(self, "qcomms")
 
     @property
     def on(self) -> bool:
@@ -73,15 +73,13 @@ class QCommsConfig:
 class ReplicaConfig:
     """2D parallelism: tables are sharded inside groups, and the groups hold replicas of each other."""
 
-    group_size: int = 0
+    group_size: int = number(0, 0)
     """Ranks that share one copy of the tables; 0: all of them (no replicas)."""
-    topology: str = "alltoall_inside"
+    topology: str = word("alltoall_inside", TOPOLOGIES)
     """What stays inside a node when a group has as many ranks as a node: the all-to-all of a group (groups
     of neighbouring ranks) or the all-reduce between replicas (groups of distant ranks)."""
-    sync_interval: int = 1
+    sync_interval: int = number(1, 1)
     """Steps between averaging the replicas."""
 
     def __post_init__(self) -> None:
-        require(self.group_size >= 0, "replicas.group_size", self.group_size, "0 (no replicas) or more")
-        choice("replicas.topology", self.topology, TOPOLOGIES)
-        require(self.sync_interval >= 1, "replicas.sync_interval", self.sync_interval, "at least 1")
+        check_fields(self, "replicas")

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-from training.config.checks import choice, require
+from training.config.checks import MANY, Between, check_fields, number, require, word
 from training.config.data import DataConfig
 from training.config.fault import EVERY_RANK, FaultConfig
 from training.config.loop import CheckpointConfig, LoopConfig
 from training.config.model import DenseConfig, EmulationConfig, ModelConfig
-from training.config.parallel import NETWORKS, PIPELINES, QCommsConfig, ReplicaConfig, ShardingConfig
+from training.config.parallel import (
+    NETWORKS,
+    PIPELINES,
+    SHARDINGS,
+    QCommsConfig,
+    ReplicaConfig,
+    ShardingConfig,
+)
 
 DEVICES = ("cpu", "cuda")
 
@@ -19,13 +27,16 @@ class Config:
     """One run."""
 
     name: str
-    world_size: int
-    ranks_per_node: int = 0
+    """Of the run and of its folder below ``--traces``."""
+    world_size: int = field(metadata={"allowed": Between(1, MANY)})
+    """Ranks of the run, a process each."""
+    ranks_per_node: int = number(0, 0)
     """0: all ranks on one node."""
-    device: str = "cpu"
-    network: str = "as_is"
+    device: str = word("cpu", DEVICES)
+    """cuda: NCCL, and a GPU per rank."""
+    network: str = word("as_is", NETWORKS)
     """Preset of NCCL and libfabric variables (``training/network.py``); what is set already wins."""
-    pipeline: str = "none"
+    pipeline: str = word("none", PIPELINES)
     """sparse_dist: TrainPipelineSparseDist, which sends the next batch's ids during this batch's compute."""
     model: ModelConfig = field(default_factory=ModelConfig)
     data: DataConfig = field(default_factory=DataConfig)
@@ -39,18 +50,22 @@ class Config:
     checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
 
     def __post_init__(self) -> None:
-        require(self.world_size >= 1, "world_size", self.world_size, "at least 1")
+        check_fields(self)
         require(
-            self.ranks_per_node >= 0 and self.world_size % self.local_world_size == 0,
+            re.fullmatch(r"\w[\w.-]{0,99}", self.name, re.ASCII) is not None,
+            "name",
+            self.name,
+            "a folder's name of at most 100 letters, digits, dots, dashes and underscores",
+        )
+        require(
+            self.world_size % self.local_world_size == 0,
             "ranks_per_node",
             self.ranks_per_node,
             f"0 or a divisor of world_size ({self.world_size})",
         )
-        choice("device", self.device, DEVICES)
-        choice("network", self.network, NETWORKS)
-        choice("pipeline", self.pipeline, PIPELINES)
         self._check_device()
         self._check_replicas()
+        self._check_sharding()
         self._check_fault()
 
     @property
@@ -74,11 +89,20 @@ class Config:
                 self.sharding.kind != "row_wise",
                 "sharding.kind",
                 self.sharding.kind,
-                "another on device cpu, where TorchRec offers no row-wise sharding: "
-                "sharding.partitions splits tables by hash instead",
+                f"one of {', '.join(kind for kind in SHARDINGS if kind != 'row_wise')} on device cpu, where "
+                "TorchRec offers no row-wise sharding: sharding.partitions splits tables by hash instead",
             )
             require(self.dense.precision != "tf32", "dense.precision", "tf32", "fp32 or bf16 on device cpu")
             require(not self.data.pin_memory, "data.pin_memory", True, "false on device cpu")
+
+    def _check_sharding(self) -> None:
+        sharding = self.sharding
+        require(
+            not sharding.partitions or sharding.placement == "aligned" or self.group_size >= 2,
+            "sharding.placement",
+            sharding.placement,
+            "aligned where one rank holds all tables: misaligned leaves a rank without any",
+        )
 
     def _check_replicas(self) -> None:
         size = self.replicas.group_size

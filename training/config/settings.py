@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import tomllib
 import types
 import typing
@@ -11,15 +12,22 @@ from typing import Any
 
 from training.config.checks import ConfigError
 from training.config.run import Config
+from training.config.unused import refuse_unused
 
+_WORDS: dict[object, str] = {
+    bool: "true or false",
+    int: "a whole number in digits",
+    float: "a number",
+    str: "a text",
+}
 _SWITCH = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 def with_setting(config: Config, assignment: str) -> Config:
     """Return ``config`` with one ``section.field=value`` (or ``field=value``) replaced.
 
-    Raises ConfigError for an unknown field (the known ones are listed) and for a value of the wrong type or
-    range.
+    Raises ConfigError for an unknown field (what may have been meant is said), for a value of the wrong type
+    or range, and for one that would do nothing.
     """
     return with_settings(config, [assignment])
 
@@ -77,10 +85,14 @@ def as_dict(config: Config) -> dict[str, Any]:
 
 
 def _replaced(config: Config, changes: dict[str, dict[str, object]]) -> Config:
-    top = dict(changes.pop("", {}))
+    top = dict(changes.get("", {}))
     for section, fields in changes.items():
-        top[section] = dataclasses.replace(getattr(config, section), **fields)
-    return dataclasses.replace(config, **typing.cast(dict[str, Any], top))
+        if section:
+            top[section] = dataclasses.replace(getattr(config, section), **fields)
+    changed = dataclasses.replace(config, **typing.cast(dict[str, Any], top))
+    given = [f"{section}.{name}".strip(".") for section, fields in changes.items() for name in fields]
+    refuse_unused(changed, given)
+    return changed
 
 
 def _field(config: Config, path: str) -> tuple[str, str, object]:
@@ -88,8 +100,17 @@ def _field(config: Config, path: str) -> tuple[str, str, object]:
     section, _, name = path.rpartition(".")
     owner = config if not section else getattr(config, section, None)
     if not dataclasses.is_dataclass(owner) or name not in _settable(owner):
-        raise ConfigError(f"{path} is not a field: it must be one of {', '.join(settable_fields(config))}")
+        raise ConfigError(f"{path} is not a field: {_meant(path, settable_fields(config))}")
     return section, name, typing.get_type_hints(type(owner))[name]
+
+
+def _meant(path: str, known: list[str]) -> str:
+    name = path.rpartition(".")[2]
+    alike = [field for field in known if field.rpartition(".")[2] == name]
+    alike += difflib.get_close_matches(path, known, n=3)
+    alike += [field for field in known if field.startswith(f"{path}.")][:3]
+    guess = f"did you mean {' or '.join(dict.fromkeys(alike))}? " if alike else ""
+    return f"{guess}python -m training --fields lists all"
 
 
 def _settable(owner: object) -> list[str]:
@@ -105,7 +126,7 @@ def _parse(name: str, text: str, kind: object) -> object:
             return _SWITCH[text.lower()]
         return typing.cast(type, kind)(text)
     except (ValueError, KeyError):
-        raise ConfigError(f"{name} = {text!r} is not allowed: it must be {_wanted(kind)}") from None
+        raise ConfigError(f"{name} = {text!r} is not allowed: it must be {wanted(kind)}") from None
 
 
 def _converted(name: str, value: object, kind: object) -> object:
@@ -114,10 +135,11 @@ def _converted(name: str, value: object, kind: object) -> object:
             return tuple(value)
     elif type(value) is kind or (kind is float and type(value) is int):
         return typing.cast(type, kind)(value)
-    raise ConfigError(f"{name} = {value!r} is not allowed: it must be {_wanted(kind)}")
+    raise ConfigError(f"{name} = {value!r} is not allowed: it must be {wanted(kind)}")
 
 
-def _wanted(kind: object) -> str:
+def wanted(kind: object) -> str:
+    """Return what a value of a field of type ``kind`` looks like."""
     if isinstance(kind, types.GenericAlias):
         return "whole numbers joined by commas"
-    return "true or false" if kind is bool else str(getattr(kind, "__name__", kind))
+    return _WORDS[kind]

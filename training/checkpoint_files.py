@@ -134,7 +134,9 @@ def not_one(path: Path) -> str | None:
     if (path / CARD).exists() or path.name.startswith(_PREFIX):
         return None
     inside = checkpoints(path)
-    return f"that is a folder of checkpoints: name one, such as {inside[0]}" if inside else "that is none"
+    return (
+        f"that is a folder of checkpoints: name one, such as {inside[0]}" if inside else f"it holds no {CARD}"
+    )
 
 
 def _remove(checkpoint: Path) -> None:

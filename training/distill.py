@@ -2,12 +2,11 @@
 
 One process on CPU. Prints quality and serving cost of the teacher, the student, and a twin of the student
 that saw the labels alone, all measured on clicks that none of them was trained on.
-Exit status: 0 done, 2 wrong option, 3 the checkpoint cannot be read.
+Exit status: 0 done, 2 wrong option, 3 the checkpoint cannot be read or the numbers cannot be written.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import sys
@@ -18,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed.checkpoint as dcp
 from torch import nn
+from torch.distributed.checkpoint.api import CheckpointException
 
 from training import checkpoint_files as files
 from training.config import (
@@ -31,8 +31,11 @@ from training.config import (
 )
 from training.data import Batch, ClickStream
 from training.distill_metrics import Report, auc, entropy_of, median_ms, parameters_of
+from training.distill_options import parse
 from training.faults import Fault
 from training.model import RankingModel
+
+UNUSABLE = 3
 
 HELD_OUT_RANK = 1_000_003
 """A stream of clicks that no rank of a training run has: batches depend on (seed, rank, index)."""
@@ -76,12 +79,12 @@ def serving_config(saved: dict[str, Any]) -> Config:
                 value = kind(**{name: _hashable(given) for name, given in value.items()})
             parts[field.name] = value
         undivided = ShardingConfig(partitions=parts["sharding"].partitions)
+        changes = {"world_size": 1, "ranks_per_node": 0, "device": "cpu", "sharding": undivided}
+        changes |= {"replicas": ReplicaConfig(), "dense": DenseConfig(), "fault": FaultConfig()}
+        data = dataclasses.replace(parts["data"], pin_memory=False)
+        return Config(**parts | changes | {"emulation": EmulationConfig(), "data": data})
     except (KeyError, TypeError, AttributeError, ConfigError) as error:
         raise ValueError(f"its configuration is of another version of this job: {error}") from None
-    changes = {"world_size": 1, "ranks_per_node": 0, "device": "cpu", "sharding": undivided}
-    changes |= {"replicas": ReplicaConfig(), "dense": DenseConfig(), "fault": FaultConfig()}
-    data = dataclasses.replace(parts["data"], pin_memory=False)
-    return Config(**parts | changes | {"emulation": EmulationConfig(), "data": data})
 
 
 def _hashable(value: Any) -> Any:
@@ -90,6 +93,8 @@ def _hashable(value: Any) -> Any:
 
 def load_teacher(checkpoint: Path) -> tuple[RankingModel, Config]:
     """Return the teacher of a checkpoint of any number of ranks; raises ValueError saying what is wrong."""
+    if other := files.not_one(checkpoint):
+        raise ValueError(f"this is no checkpoint: {other}")
     card = files.read_card(checkpoint)
     if wrong := files.damage(checkpoint, card["files"]):
         raise ValueError(f"it is damaged: {wrong}")
@@ -100,7 +105,11 @@ def load_teacher(checkpoint: Path) -> tuple[RankingModel, Config]:
     state = {f"model/{name}": tensor for name, tensor in model.state_dict().items()}
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "torch.distributed is disabled")  # one process, as meant
-        dcp.load(state, storage_reader=dcp.FileSystemReader(checkpoint), no_dist=True)
+        try:
+            dcp.load(state, storage_reader=dcp.FileSystemReader(checkpoint), no_dist=True)
+        except CheckpointException as error:
+            failure, _ = error.failures[0]  # the exception's own text is whole tracebacks
+            raise ValueError(f"its tensors do not fit its configuration: {failure}") from None
     return model.eval(), config
 
 
@@ -198,29 +207,24 @@ def table(reports: list[Report]) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Distill and print; return the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m training.distill", description=__doc__)
-    parser.add_argument("checkpoint", type=Path, help="a step-... folder of the teacher's run")
-    parser.add_argument("--dim", type=int, default=4, help="values per row of the student (default 4)")
-    parser.add_argument("--hidden", default="16", help="its layers, e.g. 32,16 (default 16)")
-    parser.add_argument("--steps", type=int, default=300, help="batches it is trained on (default 300)")
-    parser.add_argument("--teacher-share", type=float, default=0.7, help="of its loss, 0 to 1 (default 0.7)")
-    parser.add_argument("--json", type=Path, help="also write the numbers there")
-    options = parser.parse_args(arguments)
-    if options.steps < 1 or not 0 <= options.teacher_share <= 1:
-        parser.error("--steps must be at least 1 and --teacher-share between 0 and 1")
+    parser, options = parse(arguments)
     torch.set_num_threads(1)
+    wanted = Distillation(options.dim, options.hidden, options.steps, options.teacher_share)
     try:
-        hidden = tuple(int(width) for width in options.hidden.split(","))
-        wanted = Distillation(options.dim, hidden, options.steps, options.teacher_share)
         reports = distill(options.checkpoint, wanted)
     except ConfigError as error:
-        parser.error(str(error))
+        parser.error(f"no such student can be made: {error}")
     except ValueError as error:
         print(f"error: {options.checkpoint}: {error}", file=sys.stderr)
-        return 3
+        return UNUSABLE
     print(table(reports))
     if options.json:
-        options.json.write_text(json.dumps([dataclasses.asdict(row) for row in reports], indent=1))
+        text = json.dumps([dataclasses.asdict(row) for row in reports], indent=1)
+        try:
+            options.json.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            print(f"error: {options.json} cannot be written: {error.strerror}", file=sys.stderr)
+            return UNUSABLE
     return 0
 
 

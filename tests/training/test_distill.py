@@ -17,7 +17,7 @@ from training.checkpoint import Checkpoints, Policy
 from training.config import Config, DataConfig, ModelConfig, ReplicaConfig, ShardingConfig, as_dict
 from training.data import ClickStream
 from training.distill import Distillation, load_teacher, plain_model, predict, serving_config, train_student
-from training.distill_metrics import auc, entropy_of, parameters_of
+from training.distill_metrics import Report, auc, entropy_of, parameters_of
 
 TEACHER = Config(
     name="teacher",
@@ -181,7 +181,7 @@ def test_the_command_prints_and_writes_the_table(
         assert f"{row['normalized_entropy']:.4f}" in said
 
 
-@pytest.mark.parametrize("harm", ["missing", "data", "config"])
+@pytest.mark.parametrize("harm", ["missing", "data", "config", "value", "shape", "contents"])
 def test_a_checkpoint_that_cannot_be_used_is_named(
     tmp_path: Path, one_rank: None, capsys: pytest.CaptureFixture[str], harm: str
 ) -> None:
@@ -191,9 +191,28 @@ def test_a_checkpoint_that_cannot_be_used_is_named(
         card.unlink()
     elif harm == "data":
         (saved / "__0_0.distcp").write_bytes(b"")
+    elif harm == "contents":  # what torch calls the file it lists the tensors in
+        (saved / ".metadata").write_bytes(b"no pickle")
+        edited = json.loads(card.read_text())
+        del edited["files"][".metadata"]
+        card.write_text(json.dumps(edited))
     else:
-        card.write_text(card.read_text().replace('"pooling"', '"polling"'))
-    says = {"missing": "cannot be read", "data": "it is damaged", "config": "another version"}[harm]
+        was, now = {
+            "config": ('"pooling"', '"polling"'),
+            "value": ('"batch_per_rank": 128', '"batch_per_rank": -1'),
+            "shape": ('"rows": 60', '"rows": 80'),
+        }[harm]
+        text = card.read_text()
+        assert was in text
+        card.write_text(text.replace(was, now))
+    says = {
+        "missing": "its checkpoint.json cannot be read",
+        "data": "it is damaged",
+        "config": "another version",
+        "value": "another version",
+        "shape": "its tensors do not fit its configuration",
+        "contents": "its tensors do not fit its configuration",
+    }[harm]
     assert distill.main([str(saved)]) == 3
     said = capsys.readouterr().err
     assert f"error: {saved}: " in said
@@ -201,9 +220,80 @@ def test_a_checkpoint_that_cannot_be_used_is_named(
 
 
 @pytest.mark.parametrize(
-    "option", [["--dim", "5"], ["--hidden", "0"], ["--steps", "0"], ["--teacher-share", "1.5"]]
+    ("option", "says"),
+    [
+        (["--dim", "5"], "no such student can be made: model.dim = 5"),
+        (["--hidden", "0"], "argument --hidden: '0' must be whole numbers above 0"),
+        (["--hidden", "a"], "argument --hidden: 'a' must be whole numbers above 0"),
+        (["--hidden", ""], "argument --hidden: '' must be whole numbers above 0"),
+        (["--steps", "0"], "--steps must be at least 1"),
+        (["--teacher-share", "1.5"], "--teacher-share between 0 and 1"),
+        (["--teacher-share", "nan"], "--teacher-share between 0 and 1"),
+    ],
 )
-def test_a_wrong_option_is_a_usage_error(teacher: tuple[Path, torch.nn.Module], option: list[str]) -> None:
+def test_a_wrong_option_is_a_usage_error(
+    teacher: tuple[Path, torch.nn.Module],
+    capsys: pytest.CaptureFixture[str],
+    option: list[str],
+    says: str,
+) -> None:
     with pytest.raises(SystemExit) as ended:
         distill.main([str(teacher[0]), *option])
     assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert str(teacher[0]) not in said  # it is not the checkpoint's fault
+
+
+@pytest.mark.parametrize(
+    ("target", "says"), [("missing/out.json", "does not exist"), (".", "is a folder; name a file")]
+)
+def test_where_the_numbers_cannot_go_is_found_before_the_work(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    target: str,
+    says: str,
+) -> None:
+    monkeypatch.setattr(distill, "distill", pytest.fail)
+    with pytest.raises(SystemExit) as ended:
+        distill.main([str(tmp_path), "--json", str(tmp_path / target)])
+    assert ended.value.code == 2
+    assert says in capsys.readouterr().err
+
+
+def test_numbers_that_cannot_be_written_are_still_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = Report("teacher", 0.8, 0.75, 10, 256, 0.5)
+    monkeypatch.setattr(distill, "distill", lambda *_: (tmp_path / "out").mkdir() or [line])
+    assert distill.main([str(tmp_path), "--json", str(tmp_path / "out")]) == 3
+    printed = capsys.readouterr()
+    assert "0.7500" in printed.out
+    assert f"{tmp_path / 'out'} cannot be written" in printed.err
+
+
+def test_what_is_no_checkpoint_is_called_by_what_it_is(
+    teacher: tuple[Path, torch.nn.Module], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for path, says in {
+        tmp_path / "nothing": "this is no checkpoint: there is nothing of that name",
+        tmp_path / "file": "this is no checkpoint: it holds no checkpoint.json",
+        tmp_path: "this is no checkpoint: it holds no checkpoint.json",
+        teacher[
+            0
+        ].parent: f"this is no checkpoint: that is a folder of checkpoints: name one, such as {teacher[0]}",
+    }.items():
+        assert distill.main([str(path)]) == 3
+        assert f"error: {path}: {says}" in capsys.readouterr().err
+
+
+def test_help_fits_a_terminal_and_teaches(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        distill.main(["--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert max(map(len, said.splitlines())) <= 80
+    for taught in ("--dim 4 --hidden 16", "70 % against the teacher", "3  the checkpoint cannot be read"):
+        assert taught in said

@@ -12,6 +12,7 @@ from training.config import Config, ConfigError, from_toml, list_fields, with_se
 from training.launch import become
 from training.network import apply_preset
 from training.recipes import list_recipes, recipe
+from training.stopping import die_of_interrupt
 
 
 class Recipes(argparse.Action):
@@ -43,7 +44,11 @@ class Fields(argparse.Action):
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit status: 0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite."""
+    """Return the exit status: 0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite.
+
+    A run that was stopped by a signal ends with 128 and the signal's number (SIGTERM: 143).
+    """
+    die_of_interrupt()
     parser = argparse.ArgumentParser(
         prog="python -m training",
         description=__doc__,
@@ -114,12 +119,28 @@ def _check_one_machine(config: Config) -> None:
 
 
 def _check_world(config: Config) -> None:
-    started = int(os.environ["WORLD_SIZE"])
+    """Raise ConfigError unless the environment is that of one of the run's ranks."""
+    _check_set("RANK", "WORLD_SIZE")
+    rank, started = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     if started != config.world_size:
         raise ConfigError(
             f"world_size = {config.world_size} is not allowed: {started} processes were started; "
             f"start {config.world_size} or add --set world_size={started}"
         )
+    if rank >= started:
+        raise ConfigError(f"RANK = {rank} is not allowed: it must be below WORLD_SIZE, {started}")
+    _check_set("LOCAL_RANK", "MASTER_PORT")
+
+
+def _check_set(*names: str) -> None:
+    for name in names:
+        value = os.environ.get(name)
+        if value is None or not value.isdecimal():
+            found = "is not set" if value is None else f"is {value!r} and no number"
+            raise ConfigError(
+                f"RANK is set, so this is one rank of a run, but {name} {found}: start it with torchrun, "
+                "which sets all that a rank needs, or unset RANK to start all ranks here"
+            )
 
 
 if __name__ == "__main__":

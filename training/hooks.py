@@ -10,9 +10,7 @@ from typing import Protocol
 
 from training.config import Config, as_dict
 from training.state import TrainState
-
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""What asks a run to save and stop: a scheduler, Ctrl-C, a terminal that is closed."""
+from training.stopping import STOP_SIGNALS
 
 
 class Hooks(Protocol):

@@ -10,13 +10,20 @@ from collections.abc import Sequence
 from training.config import Config
 from training.network import behind_slow_link
 
+STOP_S = 110
+"""Seconds between a stop signal and the kill of ranks that have not ended (TORCH_ELASTIC_SHUTDOWN_TIMEOUT).
+
+Ten less than the launch files have from their clusters: what is left is for the traces. torchrun's own 30 are
+too short for a window of steps and a large checkpoint.
+"""
+
 
 def torchrun_command(processes: int, arguments: Sequence[str]) -> list[str]:
     """Return the command of ``python -m training`` with ``arguments`` in ``processes`` ranks.
 
     torchrun picks a free port itself (port 0) and ends the other ranks when one fails.
     """
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    command = [sys.executable, "-m", "training.node", "--nproc-per-node", str(processes)]
     command += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]
     return [*command, "--max-restarts", "0", "-m", "training", *arguments]
 

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset
 from training.config import Config
 from training.data import Batch, ClickStream
 from training.faults import Fault
-from training.hooks import STOP_SIGNALS
+from training.stopping import STOP_SIGNALS
 
 _PR_SET_PDEATHSIG = 1
 """Of linux/prctl.h."""

@@ -68,6 +68,8 @@ def _join(config: Config) -> None:
     else:
         torch.set_num_threads(1)
     timeout = datetime.timedelta(seconds=config.loop.timeout_s)
+    if not os.environ.get("MASTER_ADDR"):
+        raise ConfigError("MASTER_ADDR is not set: start the run with torchrun, which sets it")
     try:
         dist.init_process_group(backend, timeout=timeout)
     except dist.DistNetworkError as error:

@@ -10,7 +10,8 @@
 #                 default: what Kubeflow's operator sets (PET_*), else one node
 # PYTHON          default: python
 #
-# SIGTERM is passed on to torchrun and its ranks, which save a checkpoint, and waited for.
+# SIGTERM and Ctrl-C are passed on to the ranks, which save a checkpoint, and waited for. They have 110 s
+# (TORCH_ELASTIC_SHUTDOWN_TIMEOUT; training/launch.py), ten less than the clusters' files here ask for.
 set -euo pipefail
 
 : "${RECIPE:?set RECIPE to a recipe of training/recipes.py}"
@@ -36,11 +37,15 @@ fi
 # Only torchrun may say which rank a process is: an operator's RANK means this pod.
 unset RANK WORLD_SIZE LOCAL_RANK
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1} KINETO_LOG_LEVEL=${KINETO_LOG_LEVEL:-99}
-"$PYTHON" -m torch.distributed.run --nnodes "$NNODES" --node-rank "$NODE_RANK" \
+set -m  # a process group of its own, or Ctrl-C would reach it twice: from the terminal and from here
+"$PYTHON" -m training.node --nnodes "$NNODES" --node-rank "$NODE_RANK" \
   --nproc-per-node "$NPROC_PER_NODE" --master-addr "$MASTER_ADDR" --master-port "$MASTER_PORT" \
   --max-restarts 0 -m training "${arguments[@]}" "$@" &
 torchrun=$!
-trap 'kill -TERM "$torchrun" 2>/dev/null || true' TERM INT
+for signal in TERM INT; do
+  # shellcheck disable=SC2064  # the signal of now
+  trap "kill -$signal $torchrun 2>/dev/null || true" "$signal"
+done
 status=0
 wait "$torchrun" || status=$?
 # A trapped signal ends `wait` before the process it waits for.

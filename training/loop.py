@@ -7,6 +7,7 @@ from pathlib import Path
 import torch.distributed as dist
 
 from traceinsight.capture import Capture
+from training import run_folder
 from training.config import Config, as_dict
 from training.faults import make_fault
 from training.ground_truth import ground_truth
@@ -28,7 +29,10 @@ def train(config: Config, traces: Path) -> TrainState:
     stop_on_signal(state)
     hooks = make_hooks(config)
     hooks.resume(state)
-    first = state.step
+    state.first_step = state.step
+    if state.finished:
+        return state  # by an earlier run, whose record stays
+    run_folder.begin(state, traces)
     stream = batches(config, rank, state.data_position, fault)
     advance = make_advance(state)
 
@@ -45,7 +49,7 @@ def train(config: Config, traces: Path) -> TrainState:
         hooks.on_end(state)
         truth = ground_truth(config, gather(fault.suffered()), gather(state.plan_ranks()))
         recording.record("faults", truth)
-        recording.record("wire", state.wire.describe(config, state.step - first))
+        recording.record("wire", state.wire.describe(config, state.step - state.first_step))
     return state
 
 

@@ -12,11 +12,12 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-from training import doctor
+from training import doctor, run_folder
 from training.checkpoint_blocks import CheckpointError
 from training.config import Config, ConfigError
 from training.loop import train
 from training.metrics import LossNotFiniteError
+from training.state import TrainState
 
 FAILED, WRONG_CONFIG, NOT_FINITE = 1, 2, 3
 
@@ -29,26 +30,33 @@ def run_rank(config: Config, traces: Path) -> int:
         _join(config)
         if rank == 0:
             doctor.warn()
-        state = train(config, traces)
+        ending = _ending(train(config, traces), traces)
     except ConfigError as error:
         return _say(rank, f"error: {error}", WRONG_CONFIG)
     except CheckpointError as error:  # raised by all ranks alike
         return _say(rank, f"error: {error}", FAILED)
     except LossNotFiniteError as error:
-        return _say(rank, f"error: {error}. Traces written so far are in {traces}", NOT_FINITE)
+        return _say(rank, f"error: {error}. {run_folder.what_is_left(traces)}", NOT_FINITE)
     except (RuntimeError, OSError) as error:
         reason = _known_reason(error)
         if reason is None:
             raise
-        message = f"error: rank {rank} stops: {reason}. Traces written so far are in {traces}"
+        message = f"error: rank {rank} stops: {reason}. {run_folder.what_is_left(traces)}"
         return _say(rank, message, FAILED, every_rank=True)
     if rank == 0:
-        curve = state.metrics.curve
-        ending = "stopped as asked after" if state.stop_agreed else "done:"
-        change = f"loss {curve[0].loss:.4f} -> {curve[-1].loss:.4f}" if curve else "no step made"
-        print(f"{config.name}: {ending} {state.step} steps, {change}, traces in {traces}")
+        print(f"{config.name}: {ending}")
     dist.destroy_process_group()
     return 0
+
+
+def _ending(state: TrainState, traces: Path) -> str:
+    """Say what became of a run that did not fail. Collective."""
+    if state.step == state.first_step:
+        return f"already finished after {state.step} steps, nothing to do; to go on, raise loop.steps"
+    curve = state.metrics.curve
+    how = "stopped as asked after" if state.stop_agreed else "done:"
+    change = f"loss {curve[0].loss:.4f} -> {curve[-1].loss:.4f}"
+    return f"{how} {state.step} steps, {change}, {run_folder.what_is_there(state, traces)}"
 
 
 def _say(rank: int, message: str, status: int, *, every_rank: bool = False) -> int:

@@ -46,6 +46,8 @@ class TrainState:
     """Bytes of embeddings this process sent since it began."""
     metrics: Metrics = field(default_factory=Metrics)
     step: int = 0
+    first_step: int = 0
+    """Where this process began: the number of steps that earlier ones had finished."""
     data_position: int = 0
     stop_asked: bool = False
     """This rank was told to stop (a signal)."""

@@ -88,3 +88,11 @@ def run_training(
             process.kill()
         raise
     return Run(process.returncode, output, traces / recipe)
+
+
+def alive(pid: int) -> bool:
+    """Whether it is there and not only waits for its parent to read how it ended."""
+    try:
+        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.training.running import REPOSITORY
+from tests.training.running import REPOSITORY, alive
+from tests.training.test_run import wait_until
 from training.config import with_settings
 from training.data import ClickStream
 from training.faults import make_fault
@@ -59,15 +59,4 @@ def test_workers_end_with_their_rank(tmp_path: Path) -> None:
     with (tmp_path / "pid").open("w") as said:
         subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, stdout=said, check=True)
     worker = int((tmp_path / "pid").read_text())
-    deadline = time.monotonic() + 2  # by itself a worker looks every 5 s
-    while runs(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-def runs(pid: int) -> bool:
-    """Whether it is there and not only waits for its parent to read how it ended."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    wait_until(lambda: not alive(worker), seconds=2)  # by itself a worker looks every 5 s

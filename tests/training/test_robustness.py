@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.training.running import REPOSITORY, command, run_training, settings
+from tests.training.running import REPOSITORY, alive, command, run_training, settings
 from tests.training.test_run import children, wait_until
 
 pytestmark = pytest.mark.slow
@@ -123,7 +123,7 @@ def test_a_killed_rank_ends_the_others_with_a_reason_and_the_traces_stay(endless
     assert "DataLoader" not in output
     assert "Traceback" not in output
     assert traces(endless.folder) == TRACES
-    assert [pid for pid in ranks if Path(f"/proc/{pid}").exists()] == []
+    wait_until(lambda: not any(alive(pid) for pid in ranks), seconds=2)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -36,10 +36,16 @@ def read_runs(folder: Path) -> list[Run]:
     """Return the runs below ``folder``, one per ``run.json``; raises CurveError."""
     if not folder.exists():
         raise CurveError(f"{folder} does not exist")
-    files = [folder] if folder.is_file() else sorted(folder.glob("**/run.json"))
+    files = [folder] if folder.is_file() else _visible(folder)
     if not files:
         raise CurveError(f"{folder} holds no run.json; give the folder of the runs, one per seed")
     return [_read(path) for path in files]
+
+
+def _visible(folder: Path) -> list[Path]:
+    """Return every ``run.json`` below ``folder``, without the records of earlier runs in hidden folders."""
+    found = sorted(folder.glob("**/run.json"))
+    return [path for path in found if not any(part[0] == "." for part in path.relative_to(folder).parts)]
 
 
 def _read(path: Path) -> Run:

@@ -35,6 +35,8 @@ def main(arguments: Sequence[str]) -> int:
     for module in ("agent.server.api", "multiprocessing.api"):
         logging.getLogger(f"torch.distributed.elastic.{module}").addFilter(_is_news)
     options = run.parse_args(list(arguments))
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # nohup: torchrun would hear it nevertheless
+        options.signals_to_handle = options.signals_to_handle.replace("SIGHUP,", "")
     try:
         run.run(options)
     except errors.ChildFailedError as error:

@@ -18,7 +18,8 @@ def begin(state: TrainState, folder: Path) -> None:
     """Make ``folder`` this run's own, and say so if it will see no trace. Collective.
 
     An analysis takes what lies in a folder for one run: a rank that only an earlier, larger run had, or its
-    run.json beside these traces, would be in the results. So they move to a folder beside it.
+    run.json beside these traces, would be in the results. So they move to a hidden folder in it, which an
+    analysis of this folder, or of one above it, does not enter.
     """
     # The first rank and then those of other nodes, each for the disk of its node: where all share one,
     # there is nothing left to move.
@@ -36,14 +37,14 @@ def begin(state: TrainState, folder: Path) -> None:
 
 
 def set_earlier_aside(folder: Path) -> Path | None:
-    """Move the record of an earlier run to a new folder beside ``folder``; return that, None without any.
+    """Move the record of an earlier run to a new hidden folder in it; return that, None without any.
 
     Raises OSError.
     """
     found = sorted(path for pattern in _OF_A_RUN for path in folder.glob(pattern))
     if not found:
         return None
-    names = (folder.with_name(f"{folder.name}.earlier-{n}") for n in range(1, _TRIES))
+    names = (folder / f".earlier-{n}" for n in range(1, _TRIES))
     aside = next(path for path in names if not path.exists())
     aside.mkdir()
     for path in found:

@@ -58,6 +58,17 @@ def test_folder_is_searched_to_the_bottom_and_links_in_a_circle_end(tmp_path):
     assert len(load(tmp_path).recordings) == 1
 
 
+def test_hidden_folders_are_entered_only_when_named(tmp_path):
+    write(tmp_path / "t.json", TEXT)
+    hidden = write(tmp_path / ".earlier" / "a" / "t.json", json.dumps(trace(kernel(), rank=1))).parent
+    assert ranks(load(tmp_path)) == ranks(load(tmp_path.as_uri())) == [0]
+    assert ranks(load(hidden)) == ranks(load(hidden.as_uri())) == [1]
+    with zipfile.ZipFile(tmp_path / "packed", "w") as archive:
+        archive.writestr("t.json", TEXT)
+        archive.writestr("job/.earlier/t.json", json.dumps(trace(kernel(), rank=1)))
+    assert ranks(load(tmp_path / "packed")) == [0]
+
+
 def test_glob_and_several_paths(tmp_path):
     for rank in range(11):
         write(tmp_path / f"rank{rank}.json", trace(kernel(), rank=None))

@@ -318,3 +318,9 @@ def test_a_wrong_option_is_a_usage_error(tmp_path: Path, option: list[str]) -> N
     with pytest.raises(SystemExit) as ended:
         main([str(tmp_path), str(tmp_path), *option])
     assert ended.value.code == 2
+
+
+def test_the_record_that_a_repeated_run_moved_aside_is_no_further_run(tmp_path: Path) -> None:
+    side = write_side(tmp_path / "side", [0.9])
+    write_run(side / "0" / ".earlier-1", 0, [0.99] * 10)
+    assert [run.path for run in read_runs(side)] == [side / "0" / "run.json"]

@@ -82,6 +82,16 @@ def test_ranks_have_the_time_that_launch_files_promise(monkeypatch: pytest.Monke
     assert config.shutdown_timeout == STOP_S
 
 
+def test_nohup_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    monkeypatch.setattr(run, "run", seen.append)
+    node.main(["-m", "training"])
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    node.main(["-m", "training"])
+    handled = [set(options.signals_to_handle.split(",")) for options in seen]
+    assert handled == [{"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"}, {"SIGTERM", "SIGINT", "SIGQUIT"}]
+
+
 def test_a_taken_port_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -9,6 +9,7 @@ import pytest
 import torch.distributed as dist
 
 from tests.training.running import run_training, settings
+from traceinsight.reading import load
 from training import run_folder
 from training.config import with_settings
 from training.recipes import recipe
@@ -45,11 +46,11 @@ RUN = [".rank2.counts.json", "rank0.pt.trace.json.gz", "rank3.window1.pt.trace.j
 def test_an_earlier_runs_record_moves_to_a_folder_of_its_own(tmp_path: Path) -> None:
     folder = tmp_path / "job"
     assert run_folder.set_earlier_aside(folder) is None  # not there yet
-    for number in (1, 2):
+    for number, there in ((1, [".earlier-1"]), (2, [".earlier-1", ".earlier-2"])):
         fill(folder, *RUN, "notes.txt")
-        assert run_folder.set_earlier_aside(folder) == tmp_path / f"job.earlier-{number}"
-        assert names_in(folder) == ["notes.txt"]  # not ours
-        assert names_in(tmp_path / f"job.earlier-{number}") == RUN
+        assert run_folder.set_earlier_aside(folder) == folder / f".earlier-{number}"
+        assert names_in(folder) == [*there, "notes.txt"]  # which is not ours
+        assert names_in(folder / f".earlier-{number}") == RUN
     assert run_folder.set_earlier_aside(folder) is None
 
 
@@ -129,10 +130,12 @@ def test_a_run_that_is_repeated_or_continued_keeps_what_was_recorded(tmp_path: P
     early = settings("loop.steps=12", "loop.wait=1", "loop.active=1")
     further = run_training(tmp_path, *kept, *early)
     assert further.output.rstrip().endswith(f"traces in {first.folder}")
-    aside = tmp_path / "frm_cpu_2rank.earlier-1"
+    aside = further.folder / ".earlier-1"
     assert f"what an earlier run left in {first.folder} is now in {aside}" in further.output
     assert steps_of(aside) == [0, 1, 2, 3]
     assert steps_of(first.folder) == list(range(4, 12))
 
     alone = run_training(tmp_path, *early, *settings("world_size=1"))
-    assert names_in(alone.folder) == ["rank0.pt.trace.json.gz", "run.json"]  # and no rank 1 of before
+    # And no rank 1 of before.
+    assert names_in(alone.folder) == [".earlier-1", ".earlier-2", "rank0.pt.trace.json.gz", "run.json"]
+    assert [recording.rank for recording in load(tmp_path).recordings] == [0]

@@ -162,6 +162,7 @@ def _check_kind(path: str) -> None:
 def _walk(folder: str) -> Iterator[str]:
     """Files that may be traces, by name; a folder reached twice (a link in a circle) is entered once.
 
+    Hidden folders are not entered: half-written files and the records of earlier runs lie there.
     The kernel's own folders are not entered: there every process links to the root of all files.
     """
     seen: set[str] = set()
@@ -173,6 +174,7 @@ def _walk(folder: str) -> Iterator[str]:
             subdirectories.clear()
             continue
         seen.add(real)
+        subdirectories[:] = [name for name in subdirectories if not name.startswith(".")]
         if len(seen) > LIMITS.max_folders:
             raise UsageError(
                 f"holds more than {LIMITS.max_folders:,} folders.",
@@ -187,6 +189,12 @@ def _walk(folder: str) -> Iterator[str]:
 
 def _is_of_kernel(real: str) -> bool:
     return real.startswith(tuple(f"{top}/" for top in _KERNEL_FOLDERS)) or real in _KERNEL_FOLDERS
+
+
+def _hidden(name: str, root: str = "") -> bool:
+    """Whether the file lies in a hidden folder below ``root``."""
+    *folders, _file = name.removeprefix(root).split("/")
+    return any(folder.startswith(".") for folder in folders)
 
 
 def _size(path: str) -> int:
@@ -204,7 +212,9 @@ def _expand_url(path: str) -> list[Source]:
         if _GLOB.search(path):
             matches = system.glob(root)
         elif system.isdir(root):
-            matches = [name for name in system.find(root) if _TRACE_NAME.search(name)]
+            matches = [
+                name for name in system.find(root) if _TRACE_NAME.search(name) and not _hidden(name, root)
+            ]
         else:
             matches = [root] if system.exists(root) else []
         found = [
@@ -237,7 +247,9 @@ def _members(source: Source) -> list[Source]:
                 return [source]
             raw.seek(0)
             with zipfile.ZipFile(raw) as archive:
-                infos = [info for info in archive.infolist() if not info.is_dir()]
+                infos = [
+                    info for info in archive.infolist() if not info.is_dir() and not _hidden(info.filename)
+                ]
     except Exception:  # an unreadable file or archive is reported when it is read
         return [source]
     members = [

@@ -225,10 +225,12 @@ class Capture:
             f"another torch profiler was started in step {self._step}, and a process can have only one at a "
             "time: the window ended there"
         )
+        began_ns = time.perf_counter_ns()
         if same_thread:
             self._close_window()
         else:  # a profiler can be stopped by its own thread alone; its results are lost
             self._drop_profiler()
+        self._step_began_ns += time.perf_counter_ns() - began_ns  # writing a trace belongs to no step
 
     def _describe(self) -> dict[str, object]:
         fields: dict[str, Callable[[], object]] = {

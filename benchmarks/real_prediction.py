@@ -25,7 +25,7 @@ from traceinsight import api  # noqa: E402 - the repository must be on the path 
 
 RECIPE = "frm_cpu_2rank"
 BASE = (
-    "emulation.forward_ms=40", "emulation.backward_ms=60",
+    "emulation.forward_ms=40", "emulation.backward_ms=60", "emulation.lookup_us_per_1k_ids=0",
     "loop.steps=17", "loop.wait=4", "loop.warmup=3", "loop.active=9", "loop.window=17",
 )  # fmt: skip
 DELAY = "fault.delay_ms=60"

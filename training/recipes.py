@@ -18,7 +18,7 @@ from training.config import (
     ShardingConfig,
 )
 
-# A step takes some 200 ms, of which 40 ms are lookups: a rank looks up 4,096 ids (2 tables x 512 examples x
+# A step takes some 200 ms, of which 80 ms are lookups: a rank looks up 4,096 ids (2 tables x 512 examples x
 # 4). Without emulated time it took 19 ms, and what two ranks on two cores do to each other was most of it:
 # the analysis of a run without a fault found a late rank.
 FRM_CPU_2RANK = Config(
@@ -26,7 +26,7 @@ FRM_CPU_2RANK = Config(
     world_size=2,
     model=ModelConfig(tables=4, rows=500, dim=16, hidden=(32, 32)),
     data=DataConfig(batch_per_rank=256, pooling=4),
-    emulation=EmulationConfig(forward_ms=60.0, backward_ms=90.0, lookup_us_per_1k_ids=10_000.0),
+    emulation=EmulationConfig(forward_ms=40.0, backward_ms=70.0, lookup_us_per_1k_ids=20_000.0),
     loop=LoopConfig(steps=60, wait=20, warmup=3, active=5, measure_tables=True),
 )
 

@@ -47,6 +47,11 @@ class Run:
         """Normalized entropy of each window."""
         return [window["normalized_entropy"] for window in self.manifest()["windows"]]
 
+    def waited_for_ms(self, steps: Sequence[int]) -> float:
+        """Median of what the others waited for the fault of one rank, by the machine's clock."""
+        (fault,) = self.manifest()["faults"]
+        return statistics.median(fault["cost_ms_per_step"][step] for step in steps)
+
     def true_cost_ms(self, steps: Sequence[int]) -> float:
         """Median cost of the injected fault over ``steps``."""
         (fault,) = self.manifest()["faults"]

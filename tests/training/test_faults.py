@@ -103,6 +103,16 @@ def test_a_fault_of_one_rank_makes_it_the_straggler(judge: Callable[..., Judged]
     assert "slow-link" not in judged.rules  # waiting for it is no transfer
 
 
+def test_a_late_rank_in_a_pipeline_costs_what_the_others_waited_for_it(judge: Callable[..., Judged]) -> None:
+    # The pipeline has exchanged the ids before, so the lateness meets the exchange of vectors.
+    judged = judge("fault.kind=late_rank", "fault.rank=1", "fault.delay_ms=100", "pipeline=sparse_dist")
+
+    waited_ms = judged.run.waited_for_ms(judged.diagnosis.run.steps)
+    assert waited_ms <= judged.true_ms == pytest.approx(100, rel=0.1)
+    assert judged.finding("straggler").ranks == [1]
+    assert judged.gain_ms("straggler") == pytest.approx(waited_ms, rel=TOLERANCE)
+
+
 @pytest.mark.parametrize(
     ("kind", "count", "rule"),
     [("slow_input", [], "input-bound"), ("host_sync", ["fault.count=4"], "host-bound")],

@@ -44,8 +44,9 @@ class Fields(argparse.Action):
 
 
 def main(arguments: list[str]) -> int:
-    """Return the exit status: 0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite.
+    """Return the exit status.
 
+    0 done, 1 a rank failed, 2 wrong configuration, 3 the loss is not finite, 4 no checkpoint could be loaded.
     A run that was stopped by a signal ends with 128 and the signal's number (SIGTERM: 143).
     """
     die_of_interrupt()

@@ -17,8 +17,8 @@ from training.launch import STOP_S
 from training.stopping import STOP_SIGNALS, die_of_interrupt
 
 FAILED, PORT_IN_USE = 1, 2
-SAID_BY_RANKS = (2, 3)
-"""Statuses of a rank that has said all there is to say: a wrong configuration, a loss that is not finite."""
+SAID_BY_RANKS = (2, 3, 4)
+"""Statuses of a rank that has said all there is to say (``training.__main__.main`` lists them)."""
 _SAID_BETTER = ("Received %s death signal", "Sending process %s closing", "failed (exitcode: %s)")
 """Beginnings of torchrun's log lines about what is said here, or is as it should be."""
 

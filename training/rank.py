@@ -19,7 +19,7 @@ from training.loop import train
 from training.metrics import LossNotFiniteError
 from training.state import TrainState
 
-FAILED, WRONG_CONFIG, NOT_FINITE = 1, 2, 3
+FAILED, WRONG_CONFIG, NOT_FINITE, NO_CHECKPOINT = 1, 2, 3, 4
 
 
 def run_rank(config: Config, traces: Path) -> int:
@@ -34,7 +34,7 @@ def run_rank(config: Config, traces: Path) -> int:
     except ConfigError as error:
         return _say(rank, f"error: {error}", WRONG_CONFIG)
     except CheckpointError as error:  # raised by all ranks alike
-        return _say(rank, f"error: {error}", FAILED)
+        return _say(rank, f"error: {error}", NO_CHECKPOINT)
     except LossNotFiniteError as error:
         return _say(rank, f"error: {error}. {run_folder.what_is_left(traces)}", NOT_FINITE)
     except (RuntimeError, OSError) as error:

@@ -38,7 +38,7 @@ def failed(statuses: dict[int, int]) -> errors.ChildFailedError:
     return errors.ChildFailedError("training", failures)
 
 
-@pytest.mark.parametrize("known", [2, 3])
+@pytest.mark.parametrize("known", [2, 3, 4])
 def test_what_ranks_have_said_is_not_said_again(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], known: int
 ) -> None:

@@ -141,6 +141,14 @@ def test_a_stop_signal_stops_all_ranks_after_the_same_step(endless: Endless, num
     assert steps % 5 == 0  # ranks agree at the end of a window
 
 
+def test_a_start_that_is_no_checkpoint_is_the_last_word(tmp_path: Path) -> None:
+    run = run_training(tmp_path, *settings(f"checkpoint.start_from={tmp_path}"))
+    assert run.status == 4
+    assert run.output.splitlines()[-1].startswith(
+        f"error: checkpoint.start_from = {tmp_path} is no checkpoint"
+    )
+
+
 def test_no_gpu_is_said_and_not_worked_around(tmp_path: Path) -> None:
     probe = "import sys, torch; sys.exit(torch.cuda.is_available())"
     if subprocess.run([sys.executable, "-c", probe], check=False).returncode:

@@ -20,6 +20,9 @@ LINK_EFFICIENCY = 0.7
 LINK_LATENCY_NS = 2_000.0
 """Of one message to a peer in the same node: 1 to 3 us over NVLink or xGMI."""
 
+MAX_BASE_NS = 50_000.0
+"""What a collective takes whatever its size and members: 10 to 40 us for the smallest inside one node."""
+
 USUAL_GPUS_PER_NODE = 8
 """Of the servers such jobs run on (DGX and HGX boards, p3dn to p6, MI300X platforms)."""
 
@@ -56,9 +59,10 @@ def _measured(facts: Facts) -> Links:
 def _with_latencies(links: Links, facts: Facts) -> Links:
     """The latency of the run's quickest exchange, shared out over its messages.
 
-    What the messages do not take by the tables is the same for every collective. Where the network is
-    unknown, all that messages inside the node leave is the network's; where the messages by the tables would
-    take longer than was measured, they are shortened to that.
+    What the messages do not take by the tables is the same for every collective, up to ``MAX_BASE_NS``; what
+    is left beyond it belongs to the messages between nodes. Where the network is unknown, all that messages
+    inside the node leave is the network's; where the messages by the tables would take longer than was
+    measured, they are shortened to that.
     """
     quickest = facts.quickest_exchange
     if quickest is None:
@@ -70,7 +74,10 @@ def _with_latencies(links: Links, facts: Facts) -> Links:
         links = replace(links, network_latency_ns=max(rest / outside, links.link_latency_ns))
     messages = inside * links.link_latency_ns + outside * links.network_latency_ns
     if messages <= facts.latency_ns or not messages:
-        return replace(links, base_ns=facts.latency_ns - messages)
+        rest = facts.latency_ns - messages
+        base = min(rest, MAX_BASE_NS) if outside else rest
+        more = (rest - base) / outside if outside else 0.0
+        return replace(links, base_ns=base, network_latency_ns=links.network_latency_ns + more)
     short = facts.latency_ns / messages
     return replace(
         links,

@@ -17,7 +17,9 @@ from traceinsight.base.hardware import NETWORKS
 class Links:
     """Bandwidths are per rank and direction, in GB/s = bytes per ns; None where nothing tells.
 
-    ``node_known`` is False where nobody said which ranks share a node and 8 were assumed.
+    ``node_known`` is False where nobody said which ranks share a node and 8 were assumed. ``held_up``: how
+    many times its latency in the hardware table a message to another node takes, at least 1. What holds it up
+    (adapters and proxy threads shared with other traffic) is the nodes' and stays when the network changes.
     """
 
     per_node: int
@@ -27,12 +29,13 @@ class Links:
     base_ns: float
     link_latency_ns: float
     network_latency_ns: float
+    held_up: float = 1.0
 
     def on(self, network: str) -> Links:
         """The same nodes on another network of the table."""
         new = NETWORKS[network]
         share = new.node_gbps * new.efficiency / self.per_node
-        return replace(self, share_gbps=share, network_latency_ns=new.latency_us * 1e3)
+        return replace(self, share_gbps=share, network_latency_ns=new.latency_us * 1e3 * self.held_up)
 
     def nodes_of(self, ranks: Iterable[int]) -> list[int]:
         """How many of the ranks each node holds, nodes without any left out."""

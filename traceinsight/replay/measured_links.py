@@ -53,7 +53,8 @@ def _measured(facts: Facts) -> Links:
     links = _with_latencies(bare, facts)
     inside, outside = _bandwidths(links, facts)
     table = named.node_gbps * named.efficiency / links.per_node if named else None
-    return replace(links, link_gbps=inside or links.link_gbps, share_gbps=outside or table)
+    held_up = max(links.network_latency_ns / (named.latency_us * 1e3), 1.0) if named else 1.0
+    return replace(links, link_gbps=inside or links.link_gbps, share_gbps=outside or table, held_up=held_up)
 
 
 def _with_latencies(links: Links, facts: Facts) -> Links:

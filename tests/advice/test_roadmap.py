@@ -67,6 +67,16 @@ def test_a_setting_comes_before_a_model_change_that_gains_more() -> None:
     assert [step for _, _, step in found] == [80, 50, 10]
 
 
+def test_a_setting_that_gains_a_fraction_of_another_change_does_not_come_before_it() -> None:
+    # 100 ms of device. A setting frees 4 ms, a placement 24: less than a fifth of it, and then 4 of 76.
+    bench = KnownBench(0, 100, {"qcomms=fp8": (0, 4), "balance": (0, 24)})
+    both = finding("bytes", "qcomms=fp8"), finding("shards", "balance")
+    assert planned(bench, *both) == [("shards", "balance", 76), ("bytes", "qcomms=fp8", 72)]
+    # At exactly a fifth it does.
+    bench = KnownBench(0, 100, {"qcomms=fp8": (0, 5), "balance": (0, 25)})
+    assert planned(bench, *both) == [("bytes", "qcomms=fp8", 95), ("shards", "balance", 70)]
+
+
 def test_alternatives_of_one_finding_are_not_both_applied() -> None:
     bench = KnownBench(0, 100, {"qcomms=fp16": (0, 20), "qcomms=fp8": (0, 30)})
     assert planned(bench, finding("bytes", "qcomms=fp16", "qcomms=fp8")) == [("bytes", "qcomms=fp8", 70)]

@@ -1,8 +1,9 @@
 """The roadmap: which change to make first, and what the next one brings on what it leaves.
 
-Greedy: of the changes that still bring something, the easiest kind comes first, and of that kind the one
-that brings most; then everything is predicted again with it applied. A setting that gains a third comes
-before a new parallelism that gains half, since it is there tomorrow. Gains are never added.
+Greedy: of the changes that bring enough, the easiest kind comes first, and of that kind the one that brings
+most; then everything is predicted again with it applied. A setting that gains a third comes before a new
+parallelism that gains half, since it is there tomorrow; one that gains a fraction of what another change
+would does not. Gains are never added.
 """
 
 from __future__ import annotations
@@ -17,6 +18,10 @@ from traceinsight.replay.predict import Bench, Prediction
 
 MIN_GAIN_SHARE = 0.02
 """Share of the step a change must gain to be named: below it, nobody could tell the gain from noise."""
+
+ENOUGH_OF_BEST = 0.2
+"""Share of the best change's gain that an easier one must bring to come before it: whoever has a day for one
+change makes the one that counts, unless a good part of it is to be had at once."""
 
 EFFORTS = ("setting", "placement", "model", "parallelism")
 """What a change asks for, easiest first: a setting or a mended machine; other owners for the same tables; a
@@ -73,14 +78,11 @@ def plan(bench: Bench, findings: Sequence[Finding]) -> list[Change]:
 def _next(
     bench: Bench, open_edits: Sequence[tuple[str, Edit]], made: list[Edit], now: Prediction
 ) -> Change | None:
-    """The best change of the easiest kind that has one worth making; harder kinds are then not even tried."""
-    for effort in EFFORTS:
-        tried = [(rule, edit) for rule, edit in open_edits if effort_of(edit) == effort]
-        changes = _changes(bench, tried, made, now)
-        best = max(changes, key=lambda change: change.gain_share, default=None)
-        if best is not None and best.gain_share >= MIN_GAIN_SHARE:
-            return best
-    return None
+    """The best change of the easiest kind that has one worth making."""
+    changes = _changes(bench, open_edits, made, now)
+    most = max((change.gain_share for change in changes), default=0.0)
+    enough = [one for one in changes if one.gain_share >= max(MIN_GAIN_SHARE, ENOUGH_OF_BEST * most)]
+    return min(enough, key=lambda one: (EFFORTS.index(effort_of(one.edit)), -one.gain_share), default=None)
 
 
 def _edits(findings: Iterable[Finding]) -> list[tuple[str, Edit]]:

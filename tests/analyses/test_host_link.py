@@ -116,10 +116,21 @@ def test_the_best_kind_counts_and_of_a_kind_the_median(job: TraceSet) -> None:
             collective([at, at], at + forward_ms, 4 * MB, number=number),
             collective([at + 150, at + 150], at + 190, 2 * MB, number=number, phase="backward"),
         ]
-        for number, (at, forward_ms) in enumerate([(0, 40), (200, 50), (400, 100)])
+        for number, (at, forward_ms) in enumerate([(0, 45), (200, 50), (400, 52)])
     ]
-    # Forward 4 MB in 40, 50, 100 ms; backward 2 MB in 40 ms.
+    # Forward 4 MB in 45, 50, 52 ms; backward 2 MB in 40 ms.
     assert found(job, *chain(*steps)).gbps == pytest.approx(4 * MB / (50 * MS))
+
+
+@pytest.mark.parametrize(("slower_ms", "tells"), [(60, True), (64, False)])
+def test_a_link_serves_at_one_rate(job: TraceSet, slower_ms: float, tells: bool) -> None:
+    # Of five bouts of 1 MB, three in 50 ms and two slower, the quartiles are these two rates: 60 / 50 = 1.2,
+    # 64 / 50 = 1.28.
+    bouts = [
+        collective([at, at], at + lasts_ms, MB, number=at)
+        for at, lasts_ms in [(0, 50), (100, 50), (200, 50), (300, slower_ms), (400, slower_ms)]
+    ]
+    assert (link_of(job, *bouts) is not None) is tells
 
 
 @pytest.mark.parametrize(("lasts_ms", "tells"), [(9.9, False), (10, True)])

@@ -18,7 +18,8 @@ How the gain is predicted
     with them. Before that a ceiling: the time the link is busy, less what the usual one needs.
 When this is wrong
     Where the hosts' cores are too busy to copy: sockets are served by them, and the link is then not what is
-    slow. Such a machine is late with small messages too, which are held against the large ones. Where other
+    slow. Such a machine is late with small messages too, which are held against the large ones, and now slow
+    now fast, where a link serves at one rate. Where other
     jobs share the link: it is slow for this one, and nothing here can say who fills it.
     Without a layout (run.json) up to eight ranks are taken to share one host, and several hosts' links then
     look faster than they are.

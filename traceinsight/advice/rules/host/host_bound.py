@@ -12,9 +12,9 @@ Remedy
     Fewer, larger kernels (torch.compile, CUDA graphs, fused optimizers), no synchronisation in the step,
     no allocation in the step.
 How the gain is predicted
-    Replayed with fused small kernels (`fuse`) or without synchronisation (`no-host-stall`), by the causes
-    that reach ``MIN_SHARE`` or lead; what the allocator costs has no such model. Before that a ceiling: the
-    idle time of these causes; least and largest rank as bounds.
+    Replayed with fused small kernels (`fuse`) and without synchronisation (`no-host-stall`), where the idle
+    time shows that cause; what the allocator costs has no such model. Before that a ceiling: the idle time of
+    these causes; least and largest rank as bounds.
 When this is wrong
     Profiling itself slows the host (with_stack most of all): the share without the profiler is smaller.
 """
@@ -123,7 +123,7 @@ def _finding(measurements: Measurements, per_rank: dict[int, float], share: floa
             ),
         ],
         gain=ceiling(measurements.step_ns, range_over_ranks(per_rank)),
-        action=_ACTIONS[main],
+        action=_action(main, shares),
         quality_risk=(
             "torch.compile and fused optimizers may change rounding: compare the loss curve of a short run."
         ),
@@ -131,11 +131,21 @@ def _finding(measurements: Measurements, per_rank: dict[int, float], share: floa
     )
 
 
+def _action(main: str, shares: Mapping[str, float]) -> str:
+    """That of the main cause; a stall is worth more than its own idle time: launches after it are late."""
+    if main == "host_sync" or not shares["host_sync"]:
+        return _ACTIONS[main]
+    return f"{_ACTIONS[main]} Stalls make the launches after them late, too: {_lower(_ACTIONS['host_sync'])}"
+
+
 def _edits(shares: Mapping[str, float]) -> list[str]:
-    """The remedies of the leading cause, and of every other that would be a finding alone; largest first."""
-    leading, *others = sorted(shares, key=lambda name: -shares[name])
-    chosen = [leading, *(name for name in others if shares[name] >= MIN_SHARE)]
-    return [_EDITS[name] for name in chosen if name in _EDITS]
+    """The remedies of all causes that the idle time shows, largest first: replay tells what each brings."""
+    ordered = sorted(shares, key=lambda name: -shares[name])
+    return [_EDITS[name] for name in ordered if name in _EDITS and shares[name] > 0]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 RULE = Rule("host-bound", "Devices idle because the host launches too late", judge)

@@ -166,3 +166,13 @@ def test_other_long_texts_are_cut_too(tmp_path):
 def test_threads_of_long_names_stay_apart(tmp_path):
     events = [{**kernel("k", 1000 + i, 1, 7, i + 1), "tid": "t" * 300 + str(i)} for i in range(2)]
     assert len(read(tmp_path, trace(*events)).lanes) == 2
+
+
+def test_a_time_that_the_base_carries_out_of_range_costs_its_event_only(tmp_path):
+    """Differences of two times must fit int64: 2**62 ns is the end, 2116 as a date."""
+    base, end_us = 1_760_000_000_000_000_000, (2**62 - 1_760_000_000_000_000_000) // 1000
+    last, late = kernel("last", ts=end_us - 10, dur=10), kernel("late", ts=end_us, dur=10)
+    recording = read(tmp_path, trace(last, late, baseTimeNanoseconds=base))
+    assert [recording.strings[name] for name in recording.events.name] == ["last"]
+    assert int(recording.events.end_ns[0]) == base + end_us * 1000
+    assert notes(recording) == {"unreadable-time": 1}

@@ -44,7 +44,7 @@ def test_a_circle_of_extends_is_an_error(tmp_path: Path) -> None:
         ({"cluster": {"gpus": 8}}, "cluster.gpus", "gpus_per_node"),
         ({"batches": 8}, "batches", "batch_per_rank"),
         ({"batch_per_rank": 0}, "batch_per_rank", ">= 1"),
-        ({"jitter": 0.7}, "jitter", "<= 0.5"),
+        ({"jitter": 0.7}, "jitter", "<= 0.3"),
         ({"jitter": "much"}, "jitter", ">= 0"),
         ({"pipeline_depth": 3}, "pipeline_depth", "0, 1, 2"),
         ({"comms": {"qcomms_forward": "fp4"}}, "comms.qcomms_forward", "fp32, bf16, fp16, fp8, int8"),

@@ -27,6 +27,9 @@ from traceinsight.trace.recording import (
     Lane,
 )
 
+_LATEST_NS = 1 << 62
+"""The year 2116 as an absolute time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -44,7 +47,7 @@ def build_table(collector: Collector, base_ns: int) -> Table:
     """Joins, classifies, sorts and interns; the order of the file leaves no trace."""
     columns = _joined(collector.blocks)
     collector.blocks.clear()
-    keep = _real_events(columns, collector)
+    keep = _real_events(columns, collector) & _within_time(columns, collector, base_ns)
     kind = _kinds(columns, collector)
     strings, name_rank = _sorted_names(collector.names, columns.name[keep])
     lanes, lane = _lanes(columns, kind, keep, collector)
@@ -89,6 +92,15 @@ def _real_events(columns: Columns, collector: Collector) -> Flags:
     pseudo = [number for text, number in collector.categories.items() if text.lower() in PSEUDO_CATEGORIES]
     keep: Flags = ~np.isin(columns.category, pseudo)
     return keep
+
+
+def _within_time(columns: Columns, collector: Collector, base_ns: int) -> Flags:
+    """Which events lie, with the base of the file, where the difference of any two times fits int64."""
+    latest_start = _LATEST_NS - base_ns - np.maximum(columns.dur_ns, 0)
+    kept: Flags = (columns.start_ns <= latest_start) & (columns.start_ns >= -_LATEST_NS - base_ns)
+    kept &= columns.dur_ns >= 0  # a begin and an end too far apart for int64
+    collector.counts.unreadable_time += int((~kept).sum())
+    return kept
 
 
 def _kinds(columns: Columns, collector: Collector) -> Int8:

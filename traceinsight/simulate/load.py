@@ -13,6 +13,7 @@ import msgspec
 
 from traceinsight.base.errors import UsageError
 from traceinsight.base.hardware import GPUS, NETWORKS
+from traceinsight.simulate.limits import size_problems
 from traceinsight.simulate.presets import PRESETS, preset_text
 from traceinsight.simulate.sharding import all_tables, partition_count
 from traceinsight.simulate.spec import Spec
@@ -146,7 +147,7 @@ def allowed_values(field: Any) -> str:
         field = typing.get_args(field)[0]
     words = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
     bounds = [
-        f"{sign} {bound:g}"
+        f"{sign} {bound:,}"
         for meta in getattr(field, "__metadata__", ())
         for key, sign in words.items()
         if (bound := getattr(meta, key, None)) is not None
@@ -178,6 +179,7 @@ def _problems(spec: Spec) -> Iterator[tuple[str, str]]:
         wrong = [rank for rank in given if not 0 <= rank < world]
         if wrong:
             yield f"{field}: there is no rank {wrong[0]}.", f"Allowed: 0 to {world - 1}."
+    yield from size_problems(spec)
     yield from _placement_problems(spec)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.simulate.limits import check_step
 from traceinsight.simulate.machine import DEVICE_KINDS, Meeting, Row
 from traceinsight.simulate.program import Program
 from traceinsight.simulate.sharding import Sharding
@@ -101,8 +102,14 @@ class SimulatedRun:
 
 
 def simulate(spec: Spec) -> SimulatedRun:
-    """Run the model. The same specification gives the same run, bit for bit."""
+    """Run the model. The same specification gives the same run, bit for bit.
+
+    Raises:
+        UsageError: A step would take an hour or more, or move more than any collective does.
+
+    """
     workload = build_workload(spec)
+    check_step(workload)
     program = Program(workload)
     program.run()
     first, strays = spec.capture.first_step, spec.capture.strays

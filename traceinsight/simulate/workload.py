@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.base.errors import UsageError
 from traceinsight.base.hardware import GPUS
 from traceinsight.simulate.machine import Payload
 from traceinsight.simulate.network import Fabric, all_reduce_ns, all_to_all_ns, fabric_of
@@ -30,6 +31,8 @@ WIRE: Mapping[Dtype, tuple[str, int]] = {
 SCALE_BYTES = 8
 """FBGEMM's row-wise FP8 and INT8 put a scale and an offset, FP32 each, behind every row."""
 
+PCIE_BYTES_PER_NS = 25.0  # pinned host memory over PCIe 4 x16
+_MOST_COUNT = 2**53
 _ID_BYTES = 8
 _WEIGHT_BYTES = 4  # FP32 tables
 _UPDATE_PASSES = 3  # backward: read gradient, read and write weight (and the row's optimizer state)
@@ -102,6 +105,22 @@ def wire_bytes(values: Float, dtype: Dtype, quantize_row: int) -> Float:
     if dtype in {"fp8", "int8"} and quantize_row:
         size = size + np.ceil(values / quantize_row) * SCALE_BYTES
     return np.asarray(size, dtype=np.float64)
+
+
+def _counts(values: Float) -> Int64:
+    """Whole numbers of values or bytes, as collective arguments hold them.
+
+    Raises:
+        UsageError: One of them is more than a float holds exactly, and than any collective moves.
+
+    """
+    if float(values.sum()) > _MOST_COUNT:
+        raise UsageError(
+            f"a collective of {float(values.sum()):.3g} values.",
+            where="tables (rows, mean_ids, dim, partitions) with batch_per_rank, dense.parameters",
+            what_to_do=f"Allowed: <= {_MOST_COUNT:,}.",
+        )
+    return np.rint(values).astype(np.int64)
 
 
 class _Costing:
@@ -194,12 +213,10 @@ class _Costing:
         """All-to-all-v of ``values[i, j]`` from member to member of every sharding group."""
         if ids or int32:
             name, element = ("Long", 8) if ids else ("Int", 4)
-            splits = np.rint(values).astype(np.int64)
+            splits = _counts(values)
         else:
             name, element = WIRE[dtype]
-            splits = np.rint(wire_bytes(values, dtype, self.spec.comms.quantize_row) / element).astype(
-                np.int64
-            )
+            splits = _counts(wire_bytes(values, dtype, self.spec.comms.quantize_row) / element)
         size_bytes = splits.astype(np.float64) * element
         payload = Payload(
             operation="all_to_allv",
@@ -222,7 +239,7 @@ class _Costing:
         for group in self.groups:
             node = self.fabric.nodes_of(group)
             sent[list(group)] = np.where(node[:, None] == node[None, :], 0.0, size_bytes).sum(axis=1)
-        return np.rint(sent).astype(np.int64)
+        return _counts(sent)
 
     @staticmethod
     def group_names(groups: Groups, first: int) -> tuple[str, ...]:
@@ -240,7 +257,7 @@ class _Costing:
             moved[list(group)] = 2 * (len(group) - 1) / len(group) * size if nodes > 1 else 0.0
         payload = Payload(
             "allreduce", "Float", 4, elements, elements, None, groups, names, description,
-            np.rint(moved).astype(np.int64),
+            _counts(moved),
         )  # fmt: skip
         return Exchange(
             payload, tuple(all_reduce_ns(self.fabric, *one) for one in zip(groups, sizes, strict=True))
@@ -263,7 +280,7 @@ class _Costing:
             return None
         owned = self._ranks(self.sharding.weight_bytes / _WEIGHT_BYTES * self.spec.two_d.sync_share)
         return self._reduction(
-            np.rint(owned).astype(np.int64),
+            _counts(owned),
             self.replicas,
             self.group_names(self.replicas, 1 + len(self.groups)),
             "replica_pg",

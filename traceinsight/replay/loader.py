@@ -29,6 +29,17 @@ AHEAD = 2
 With more workers more fit, and a long delay is made up for by more than is assumed here."""
 
 
+def all_fetches(trace: RankTrace) -> Int64:
+    """Events of the main thread that take a batch from such a loader, in order of time."""
+    events = trace.recording.events
+    found = trace.recording.named(
+        trace.recording.of_kind(EventKind.ANNOTATION), lambda name: _FETCHES.search(name) is not None
+    )
+    found = found[events.lane[found] == trace.steps.main_lane]
+    order = np.argsort(events.start_ns[found], kind="stable")
+    return np.asarray(found[order], dtype=np.int64)
+
+
 @dataclass(frozen=True, slots=True)
 class Fetches:
     """Fetches that waited, in order of time: events, and numbers among all fetches of the rank."""
@@ -39,12 +50,7 @@ class Fetches:
     @classmethod
     def of(cls, trace: RankTrace, window: tuple[int, int]) -> Fetches:
         """Those of the main thread within a window on the rank's own clock."""
-        events = trace.recording.events
-        found = trace.recording.named(
-            trace.recording.of_kind(EventKind.ANNOTATION), lambda name: _FETCHES.search(name) is not None
-        )
-        found = found[events.lane[found] == trace.steps.main_lane]
-        found = found[np.argsort(events.start_ns[found], kind="stable")]
+        events, found = trace.recording.events, all_fetches(trace)
         inside = (events.start_ns[found] >= window[0]) & (events.end_ns[found] < window[1])
         waited = np.flatnonzero(inside & (events.dur_ns[found] >= WAITED_NS))
         return cls(found[waited], waited)

@@ -9,17 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from traceinsight.replay.edits.edit import NotApplicableError
+from traceinsight.replay.edits.late_batches import Batches, bring_in_time
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+from traceinsight.trace.trace_set import MatchedCollective
 
 
 @dataclass(frozen=True, slots=True)
 class NoStraggler:
     """``no-straggler=<rank>[+<rank>...]``: these ranks come with the last of the others, no earlier.
 
-    Model: before each collective at which one of them is last, its own work and host time since the
-    collective before shrinks until it arrives with the next rank. Assumes that whatever makes it late lies
-    between the two.
+    Model: before each collective at which one of them is last, its batch comes with the others' if its loader
+    made it wait longer; by what is left of its lateness, its own work and host time since the collective
+    before shrinks. Assumes that whatever makes it late lies between the two, and that loaders which the
+    others did not wait for keep up with the shorter step.
     """
 
     ranks: tuple[int, ...]
@@ -36,25 +39,38 @@ class NoStraggler:
         if not set(self.ranks) < known:
             raise NotApplicableError(f"ranks {sorted(set(self.ranks) - known)} were not captured")
         duration, lag = graph.nodes.duration_ns.copy(), graph.edges.lag_ns.copy()
+        batches, in_time = Batches(facts.trace_set), set[tuple[int, int]]()
         shrunk = False
         for rank in self.ranks:
-            for begin, end, excess in _late_intervals(graph, facts, rank, self.ranks):
+            for late in _late_intervals(graph, facts, rank, self.ranks):
                 shrunk = True
-                keep = 1 - excess / (end - begin)
-                _scale_between(graph, rank, begin, end, keep, duration, lag)
+                batch = batches.behind(late.collective, rank, self.ranks)
+                waited_ns = min(batch.late_ns, late.excess_ns) if batch is not None else 0.0
+                if batch is not None and (rank, batch.fetch) not in in_time:
+                    in_time.add((rank, batch.fetch))
+                    bring_in_time(graph, rank, batch, lag)
+                own_ns = late.end_ns - late.begin_ns - waited_ns
+                if late.excess_ns > waited_ns:
+                    keep = 1 - (late.excess_ns - waited_ns) / own_ns
+                    _scale_between(graph, rank, late.begin_ns, late.end_ns, keep, duration, lag)
         if not shrunk:
             raise NotApplicableError("none of these ranks came last at a collective")
         return graph.with_durations(duration).with_lags(lag)
 
 
-def _late_intervals(
-    graph: Graph, facts: Facts, rank: int, group: Sequence[int]
-) -> list[tuple[float, float, float]]:
-    """(begin, end, excess) before each late arrival, ns after the graph's origin.
+@dataclass(frozen=True, slots=True)
+class _Late:
+    """A late arrival, ns after the graph's origin: since the collective before released the rank."""
 
-    An interval begins when the previous collective released the rank, and ends with its arrival.
-    """
-    met: list[tuple[float, float, float]] = []
+    collective: MatchedCollective
+    begin_ns: float
+    end_ns: float
+    excess_ns: float
+
+
+def _late_intervals(graph: Graph, facts: Facts, rank: int, group: Sequence[int]) -> list[_Late]:
+    """What lies before each late arrival of one rank."""
+    met: list[tuple[float, float, float, MatchedCollective]] = []
     for one in facts.trace_set.collectives:
         if rank not in one.ranks or not one.synchronising or one.step not in graph.steps:
             continue
@@ -62,12 +78,12 @@ def _late_intervals(
         others = [start for other, start in zip(one.ranks, one.starts_ns, strict=True) if other not in group]
         late = max(0, arrival - max(others)) if others else 0
         end = one.ends_ns[one.ranks.index(rank)]
-        met.append((float(arrival - graph.origin_ns), float(end - graph.origin_ns), float(late)))
-    intervals: list[tuple[float, float, float]] = []
+        met.append((float(arrival - graph.origin_ns), float(end - graph.origin_ns), float(late), one))
+    intervals: list[_Late] = []
     released = 0.0
-    for arrived, ended, excess in sorted(met):
+    for arrived, ended, excess, one in sorted(met, key=lambda each: each[:3]):
         if excess > 0 and arrived > released:
-            intervals.append((released, arrived, min(excess, arrived - released)))
+            intervals.append(_Late(one, released, arrived, min(excess, arrived - released)))
         released = max(released, ended)
     return intervals
 

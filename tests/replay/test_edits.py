@@ -8,7 +8,7 @@ import pytest
 
 from tests.builders import DEFAULT_COLLECTIVES, MS, POOLED_A2A, US, JobBuilder, Late
 from tests.replay.jobs import assembled, graph_of, load, starts
-from tests.trace.recordings import kernel, launched, recording, step
+from tests.trace.recordings import copy, kernel, launched, recording, step
 from traceinsight.base.errors import UsageError
 from traceinsight.replay.edits.balance import Balance
 from traceinsight.replay.edits.edit import NotApplicableError
@@ -214,12 +214,33 @@ def test_fuse_shrinks_small_kernels_only() -> None:
 SMALL = "void at::native::vectorized_elementwise_kernel<4, CUDAFunctor_add<float> >"
 
 
-def small_kernels() -> Run:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "triton_poi_fused_add_mul_0",
+        "triton_red_fused__to_copy_native_layer_norm_3",
+        "void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>, FusedAdamMathFunctor<float> >",
+        "CudaCodeGen::nvfuser_pointwise_f0_c1_r0_g0",
+        "ba_plus_cAA_kernel",
+    ],
+)
+def test_fuse_leaves_what_is_fused_and_what_it_does_not_know(name: str) -> None:
+    with pytest.raises(NotApplicableError, match=r"fused"):
+        edited(small_kernels(name), "fuse")
+
+
+def test_fuse_leaves_copies() -> None:
+    rows = [launched(copy("Memcpy DtoD (Device -> Device)", 14 * US, 17 * US, 1), 10 * US, "cudaMemcpyAsync")]
+    with pytest.raises(NotApplicableError, match="no small kernel"):
+        edited(assembled(recording(step(0, 0, MS), rows, backend="nccl", world_size=1)), "fuse")
+
+
+def small_kernels(name: str = SMALL) -> Run:
     """Nine launches 8 us apart, then one after 500 us of something else; the device is never behind."""
     moments = [10 * US + 8 * US * at for at in range(9)]
     moments.append(moments[-1] + 500 * US)
     rows = [
-        launched(kernel(f"{SMALL}{at}", moment + 4 * US, moment + 7 * US, at + 1), moment)
+        launched(kernel(f"{name}{at}", moment + 4 * US, moment + 7 * US, at + 1), moment)
         for at, moment in enumerate(moments)
     ]
     return assembled(recording(step(0, 0, MS), rows, backend="nccl", world_size=1))
@@ -300,6 +321,18 @@ def test_of_two_networks_the_last_one_counts(run: Run) -> None:
             assert transfers(run, twice, *kind) == transfers(run, edited(named, last), *kind)
     with pytest.raises(NotApplicableError, match="as fast already"):
         parse_edit("network=efa_p4d").apply(first, Facts(named[0], first))
+
+
+def test_a_network_that_is_there_already_is_no_change(run: Run) -> None:
+    """2 MB of 4 leave the node in 70 us: 28.6 GB/s per rank, 57 per node of two."""
+    on_p4d = with_nodes(run[0], {"network": "efa_p4d"}), run[1]  # usually 30 GB/s
+    with pytest.raises(NotApplicableError, match=r"on efa_p4d already, with \d+(\.\d+)? GB/s per node"):
+        edited(on_p4d, "network=efa_p4d")
+    on_xdr = (
+        with_nodes(run[0], {"network": "ib_xdr"}),
+        run[1],
+    )  # usually far more: the path is not what it could be
+    edited(on_xdr, "network=ib_xdr")
 
 
 def test_network_is_no_faster_than_the_links_inside_a_node(run: Run) -> None:

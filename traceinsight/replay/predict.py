@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from traceinsight.replay.edits.edit import Edit, Explanation, NotApplicableError, explanation_of
+from traceinsight.replay.edits.sequence import in_effect
 from traceinsight.replay.facts import Facts
 from traceinsight.replay.graph import Graph, NodeKind
 from traceinsight.replay.prepared import Prepared
@@ -22,9 +23,10 @@ class Prediction:
     """Step time after the edits, ns. ``low`` is the most and ``high`` the least that may be gained.
 
     The interval carries the replay's residual and each edit's own uncertainty, both relative to the change: a
-    step that becomes k times shorter may become k^(1 ± uncertainty) times shorter.
+    step that becomes k times shorter may become k^(1 ± uncertainty) times shorter. Where an edit changes the
+    number of examples, the larger change counts: of the step, or of its time per example.
     ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
-    against today. ``explanations`` has what each edit says of this run.
+    against today. ``explanations`` has what each edit that counts (:func:`in_effect`) says of this run.
     """
 
     edits: tuple[str, ...]
@@ -76,7 +78,8 @@ class Bench:
             NotApplicableError: If one of them means nothing for this run, or leads to a step that cannot be.
 
         """
-        state = self._with(tuple(edits))
+        made = in_effect(edits)
+        state = self._with(made)
         today_ns = self._today.length_ns
         if not 0 <= state.length_ns <= max(LONGEST_STEP_NS, today_ns):  # not a number is no length either
             raise NotApplicableError("by the sizes that were recorded, a step would last for months")
@@ -91,12 +94,12 @@ class Bench:
             high_ns=expected * math.exp(doubt),
             examples_factor=math.prod(one.examples_factor for one in state.said),
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
-            explanations=state.said,
+            explanations=_with_replaced(state.said, edits, made),
         )
 
     def parts(self, edits: Sequence[Edit]) -> list[RankParts]:
         """Where the step of each rank goes with these edits, as :func:`rank_parts` has it."""
-        return rank_parts(self._prepared.trace_set, self._with(tuple(edits)).graphs)
+        return rank_parts(self._prepared.trace_set, self._with(in_effect(edits)).graphs)
 
     def _with(self, edits: tuple[Edit, ...]) -> _State:
         if not edits:
@@ -112,8 +115,22 @@ class Bench:
         length = expected_step_ns(graphs)
         said = explanation_of(edit, facts[0]) if facts else Explanation()
         uncertainty = edit.uncertainty if said.uncertainty is None else said.uncertainty
-        doubt = before.doubt + _log_ratio(before.length_ns, length) * uncertainty
+        # Where a step holds more examples, staying as long is a change of its own that may be off.
+        per_example_ns = length / said.examples_factor
+        change = max(_log_ratio(before.length_ns, length), _log_ratio(before.length_ns, per_example_ns))
+        doubt = before.doubt + change * uncertainty
         return _State(graphs, length, doubt, (*before.said, said))
+
+
+def _with_replaced(
+    said: tuple[Explanation, ...], edits: Sequence[Edit], made: Sequence[Edit]
+) -> tuple[Explanation, ...]:
+    """The last edit also says which earlier ones it replaces."""
+    gone = [one.text for one in edits[:-1] if type(one) is type(edits[-1]) and one not in made]
+    if not gone or made[-1] != edits[-1]:
+        return said
+    detail = "; ".join(filter(None, (f"counts instead of {gone[-1]}", said[-1].detail)))
+    return (*said[:-1], replace(said[-1], detail=detail))
 
 
 def _log_ratio(before_ns: float, after_ns: float) -> float:

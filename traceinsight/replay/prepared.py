@@ -76,7 +76,8 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
     residual = _residual(graphs)
     if residual.share > MAX_RESIDUAL_SHARE:
         return Unpredictable(
-            f"causes explain the step time only to {residual.share:.1%} (limit {MAX_RESIDUAL_SHARE:.0%})",
+            f"replayed from causes, a step differs by {residual.share:.1%} from the measured one "
+            f"(limit {MAX_RESIDUAL_SHARE:.0%})",
             residual,
         )
     graphs = with_beside(graphs, trace_set)

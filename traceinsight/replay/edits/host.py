@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from traceinsight.base import intervals
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.facts import Facts
-from traceinsight.replay.graph import EdgeKind, Graph, NodeKind
+from traceinsight.replay.graph import Bool, EdgeKind, Graph, NodeKind
 from traceinsight.trace.activity import input_spans
 from traceinsight.trace.recording import MISSING
 
@@ -100,7 +101,7 @@ class Fuse:
     Model: of consecutive kernels shorter than ``SMALL_NS`` each ``FUSED`` become one: the usual time between
     two such launches shrinks to 1/``FUSED`` (a longer gap holds something else and keeps the rest), and their
     device time to ``KEPT_WORK`` (intermediate results stay in registers). Assumes a compiler that finds them;
-    attention, GEMM and embedding kernels stay.
+    attention, GEMM, embedding and unknown kernels stay, copies too, and what is fused already.
     """
 
     uncertainty: float = 0.40
@@ -117,10 +118,15 @@ class Fuse:
     def apply(self, graph: Graph, facts: Facts) -> Graph:
         """Shrink the host time and the device time of small kernels."""
         nodes, edges = graph.nodes, graph.edges
-        fusible = np.isin(facts.family, ("elementwise", "reduction", "optimizer", "other"))
+        fusible = np.isin(facts.family, ("elementwise", "reduction", "optimizer"))
         small = (nodes.kind == NodeKind.WORK) & fusible & (nodes.duration_ns < self.SMALL_NS)
+        found = bool(small.any())
+        small &= ~_fused_already(graph, facts, small)
         if not small.any():
-            raise NotApplicableError("no small kernel of a family that can be fused was recorded")
+            fused = "all small kernels of families that can be fused are fused already"
+            raise NotApplicableError(
+                fused if found else "no small kernel of a family that can be fused was recorded"
+            )
         launches = edges.kind == EdgeKind.LAUNCH
         launching = np.zeros(len(nodes.kind), dtype=np.bool_)
         launching[edges.source[launches & small[edges.target]]] = True
@@ -130,3 +136,19 @@ class Fuse:
         lag = np.where(before, edges.lag_ns - launching_ns * (1 - 1 / self.FUSED), edges.lag_ns)
         duration = np.where(small, nodes.duration_ns * self.KEPT_WORK, nodes.duration_ns)
         return graph.with_durations(duration).with_lags(lag)
+
+
+_FUSED = re.compile(r"^triton_|nvfuser|fused", re.IGNORECASE)
+"""Names that compilers (Inductor's Triton, nvFuser) and libraries give to what they have fused."""
+
+
+def _fused_already(graph: Graph, facts: Facts, candidates: Bool) -> Bool:
+    """Which of these nodes run the output of a compiler, or a kernel made by fusing; shape (n_nodes,)."""
+    nodes = graph.nodes
+    fused = np.zeros(len(nodes.kind), dtype=np.bool_)
+    for trace in facts.trace_set.ranks:
+        own = np.flatnonzero(candidates & (nodes.rank == trace.rank) & (nodes.event != MISSING))
+        names, place = np.unique(trace.recording.events.name[nodes.event[own]], return_inverse=True)
+        known = [_FUSED.search(trace.recording.strings[name]) is not None for name in names.tolist()]
+        fused[own] = np.array(known, dtype=np.bool_)[place]
+    return fused

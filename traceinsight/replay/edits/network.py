@@ -12,6 +12,7 @@ from traceinsight.analyses.host_link import host_link
 from traceinsight.base import intervals
 from traceinsight.base.hardware import NETWORKS
 from traceinsight.base.intervals import Spans
+from traceinsight.base.manifest.cluster import named_network
 from traceinsight.replay.edits.edit import Explanation, NotApplicableError
 from traceinsight.replay.edits.host import NEVER_NS, in_data_distribution
 from traceinsight.replay.edits.payload import scale_transfers
@@ -74,6 +75,8 @@ class FasterNetwork:
             crossed = "no collective with a known size crosses nodes"
             same = "the network is as fast already"
             raise NotApplicableError(crossed if graph.links is None else same)
+        if graph.links is None and named_network(facts.trace_set.manifest or {}) == self.target:
+            _refuse_present_network(self.target, old, new)
         return replace(scale_transfers(graph, facts, ratio, np.zeros(len(ratio)), latency), links=new)
 
     def _on_host_link(self, graph: Graph, facts: Facts, old: Links) -> Graph:
@@ -102,6 +105,16 @@ class FasterNetwork:
         if self.target in NETWORKS:
             return old.on(self.target)
         return replace(old, share_gbps=float(self.target) / old.per_node)
+
+
+def _refuse_present_network(name: str, old: Links, new: Links) -> None:
+    """A job may miss the fast path of the network it has; where it does not, the table is no change."""
+    measured, table = ((links.share_gbps or 0.0) * links.per_node for links in (old, new))
+    if measured >= table:
+        raise NotApplicableError(
+            f"the job is on {name} already, with {measured:.3g} GB/s per node no slower than the usual "
+            f"{table:.3g}"
+        )
 
 
 def _carried_ns(graph: Graph, facts: Facts, busy: Spans) -> NDArray[np.float64]:

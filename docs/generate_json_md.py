@@ -22,6 +22,7 @@ import msgspec
 from traceinsight import diagnosis
 from traceinsight.diagnosis import SCHEMA_VERSION, Diagnosis
 from traceinsight.diagnosis.comparison import Comparison
+from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.diagnosis.scaling import Scaling
 
 HERE = Path(__file__).parent
@@ -29,6 +30,7 @@ HERE = Path(__file__).parent
 DOCUMENTS: dict[type[msgspec.Struct], str] = {
     Diagnosis: "`traceinsight analyze TRACES --format json`",
     Comparison: "`traceinsight compare BEFORE AFTER --format json`",
+    WhatIf: "`traceinsight whatif TRACES --edit EDIT --format json`",
     Scaling: "`traceinsight scaling RUN RUN... --format json`",
 }
 """What each command writes; its schema is ``<name>.schema.json``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from traceinsight.base.units import format_ns
-from traceinsight.diagnosis.prediction import StepParts, WhatIf
+from traceinsight.diagnosis.prediction import RankStepParts, WhatIf
 
 from ..text import label
 from ..theme import REPLICA_SYNC, Palette, figure
@@ -62,7 +62,7 @@ def parts_after_edits(answer: WhatIf, colors: Palette) -> go.Figure | None:
     return drawing
 
 
-def _add_parts(drawing: go.Figure, rows: Sequence[StepParts], colors: Palette, *, now: bool) -> None:
+def _add_parts(drawing: go.Figure, rows: Sequence[RankStepParts], colors: Palette, *, now: bool) -> None:
     below = [0] * len(rows)
     for part in _PARTS:
         lengths: list[int] = [getattr(one, f"{part}_ns") for one in rows]

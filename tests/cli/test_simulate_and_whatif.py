@@ -1,11 +1,15 @@
 """The commands that write simulated traces and predict changes, end to end."""
 
+import json
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from traceinsight.cli import main
 from traceinsight.cli.simulate import _override
+from traceinsight.diagnosis.prediction import WhatIf
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_traces" / "late_rank"
 
@@ -70,3 +74,61 @@ def test_whatif_lists_its_edits_and_refuses_unknown_ones(capsys: pytest.CaptureF
     assert "qcomms=fp8" in capsys.readouterr().out
     assert command("whatif", SAMPLE, "-e", "magic") == 2
     assert "magic" in capsys.readouterr().err
+
+
+def test_whatif_writes_the_same_json_by_option_format_and_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edit = ("whatif", SAMPLE, "-e", "no-straggler=2", "-q")
+    assert command(*edit, "--json") == 0
+    text = capsys.readouterr().out
+    assert command(*edit, "--format", "json") == 0
+    assert capsys.readouterr().out == text
+    assert command(*edit, "-o", tmp_path / "answer.json") == 0
+    assert (tmp_path / "answer.json").read_text() == text
+    answer = msgspec.json.decode(text, type=WhatIf)
+    assert [one.edit for one in answer.edits] == ["no-straggler=2"]
+    assert command(*edit, "--json", "--format", "markdown") == 2
+    assert "two formats" in capsys.readouterr().err
+
+
+def test_json_without_an_edit_is_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command("whatif", SAMPLE, "--json", "-q") == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["edits"] == []
+    assert answer["step_ns"] > 0
+
+
+def test_a_simulated_run_without_its_manifest_is_still_called_simulated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for world in (8, 4):
+        per_node = f"cluster.gpus_per_node={world}"
+        assert (
+            command("simulate", "frm_1node_h100", "-o", tmp_path / str(world), "-q", "--set", per_node) == 0
+        )
+        for name in ("run.json", "truth.json"):
+            (tmp_path / str(world) / name).unlink()
+    assert command("analyze", tmp_path / "8", "-q", "--format", "json") == 0
+    assert json.loads(capsys.readouterr().out)["run"]["simulated"] is True
+    assert command("whatif", tmp_path / "8", "-q", "-e", "qcomms=fp8") == 0
+    assert "Today: simulated" in capsys.readouterr().out
+    assert command("scaling", tmp_path / "4", tmp_path / "8", "-q") == 0
+    assert "2 simulated runs" in capsys.readouterr().out
+
+
+def test_whatif_tells_of_other_runs_and_of_lost_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for source in sorted(SAMPLE.glob("*.json.gz")):
+        shutil.copy(source, tmp_path)
+    other = sorted((SAMPLE.parent / "healthy").glob("*.json.gz"))
+    for source in other:
+        shutil.copy(source, tmp_path / f"other_{source.name}")
+    cut = sorted(tmp_path.glob("*.json.gz"))[0]
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size * 9 // 10])
+    for run in ("1", "2"):
+        assert command("whatif", tmp_path, "--run", run, "-q", "-e", "no-straggler=2") == 0
+        text = capsys.readouterr().out
+        assert "1 other run found" in text
+        assert f"--run {3 - int(run)} analyses it" in " ".join(text.split())

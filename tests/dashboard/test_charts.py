@@ -10,7 +10,7 @@ from tests.conftest import REPOSITORY
 from tests.report.diagnoses import CASES, collective, communication_row, late_rank
 from traceinsight.diagnosis import Interval, NanosecondRange, RoadmapEntry
 from traceinsight.diagnosis.comparison import Comparison
-from traceinsight.diagnosis.prediction import PredictedEdit, Replay, StepParts, WhatIf
+from traceinsight.diagnosis.prediction import PredictedEdit, RankStepParts, Replay, WhatIf
 from traceinsight.engine.comparison import compare
 
 from dashboard.charts.communication import exposed_bars, size_and_bandwidth  # isort: skip
@@ -178,8 +178,8 @@ def test_a_prediction_shows_each_edit_on_top_of_the_others() -> None:
     assert step_after_edits(replace(answer, edits=[skipped]), LIGHT) is None
 
 
-def step_parts(rank: int, wait_ns: int) -> StepParts:
-    return StepParts(
+def step_parts(rank: int, wait_ns: int) -> RankStepParts:
+    return RankStepParts(
         rank=rank, compute_ns=6_000_000, transfer_ns=1_000_000, wait_ns=wait_ns, copy_ns=0, idle_ns=0,
         replica_sync_ns=0,
     )  # fmt: skip

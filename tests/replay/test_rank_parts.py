@@ -6,14 +6,14 @@ import pytest
 
 from tests.builders import MS, JobBuilder, Late
 from tests.replay.jobs import load
-from traceinsight.diagnosis.prediction import StepParts
+from traceinsight.diagnosis.prediction import RankStepParts
 from traceinsight.engine.whatif import what_if
 
 PARTS = ("compute", "transfer", "wait", "copy", "idle")
 LATE = Late(2, 5 * MS, phases=("forward",))
 
 
-def parts_of(one: StepParts) -> dict[str, int]:
+def parts_of(one: RankStepParts) -> dict[str, int]:
     return {part: getattr(one, f"{part}_ns") for part in PARTS}
 
 

@@ -25,7 +25,7 @@ def edit(speedup: float, *, factor: float = 1.0, detail: str | None = None) -> P
 
 def shown(*edits: PredictedEdit, width: int = 80) -> str:
     answer = WhatIf(run=RUN, replay=REPLAY, step_ns=10_000_000, edits=list(edits))
-    text = render_what_if(answer, ReportOptions(width=width))
+    text = render_what_if(answer, "terminal", ReportOptions(width=width))
     assert max(map(len, text.splitlines())) <= width
     return text
 

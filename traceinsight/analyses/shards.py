@@ -101,7 +101,7 @@ def _loads(
     return tuple(
         RankLoad(
             rank=rank,
-            tables=len(owned[rank]),
+            tables=len(owned[rank]) if plan.shards else None,
             lookup_ns=lookup.get(rank),
             sent_bytes_per_step=sent.get(rank),
             ids_per_step=total(rank, lambda shard: shard.ids_per_step),

@@ -6,7 +6,7 @@ from msgspec import field
 
 from traceinsight.diagnosis.advice import Interval
 from traceinsight.diagnosis.measurements import NanosecondRange
-from traceinsight.diagnosis.run import Generator, Run, Struct
+from traceinsight.diagnosis.run import DataQuality, Generator, Run, Struct
 
 
 class Replay(Struct, frozen=True):
@@ -35,21 +35,21 @@ class PredictedEdit(Struct, frozen=True):
     """
 
     edit: str
-    step_ns: NanosecondRange | None
-    speedup: Interval | None
-    cumulative_speedup: Interval | None
-    per_example_factor: float
-    not_applicable: str | None
-    detail: str | None = None
+    step_ns: NanosecondRange | None  # predicted step time after it; null where it does not apply
+    speedup: Interval | None  # against the step before it; null where it does not apply
+    cumulative_speedup: Interval | None  # against today's step; null where it does not apply
+    per_example_factor: float  # how many times the examples per step grow
+    not_applicable: str | None  # why it does not apply to this run; null where it does
+    detail: str | None = None  # what it did and had to assume; null where that is plain
 
 
-class StepParts(Struct, frozen=True):
+class RankStepParts(Struct, frozen=True):
     """Where the replayed step of one rank goes, in ns; the parts sum to the step."""
 
     rank: int
     compute_ns: int
-    transfer_ns: int
-    wait_ns: int
+    transfer_ns: int  # exposed communication after the last member's arrival
+    wait_ns: int  # exposed communication before it
     copy_ns: int
     idle_ns: int
     replica_sync_ns: int  # its share of the syncs of replicas, which not every step has
@@ -63,13 +63,14 @@ class WhatIf(Struct, frozen=True):
     """
 
     run: Run
-    replay: Replay
-    step_ns: int | None
-    edits: list[PredictedEdit]
+    replay: Replay  # how well the replay explains the measured steps
+    step_ns: int | None  # today's step; null where nothing is predicted
+    edits: list[PredictedEdit]  # in the order given, each on top of those before it
     schema_version: int = 1
-    parts_before: list[StepParts] = field(default_factory=list)
-    parts_after: list[StepParts] = field(default_factory=list)
+    parts_before: list[RankStepParts] = field(default_factory=list)  # today's step by rank
+    parts_after: list[RankStepParts] = field(default_factory=list)  # with all edits that apply
     generator: Generator | None = None  # null in documents of versions that did not name it
+    data_quality: list[DataQuality] = field(default_factory=list)
 
     def speedups_per_example(self) -> list[tuple[float, float] | None]:
         """(against the edits before it, against today) of each edit; None where it does not apply.

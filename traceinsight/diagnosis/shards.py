@@ -51,7 +51,7 @@ class RankLoad(Struct, frozen=True):
     """
 
     rank: int
-    tables: int  # tables it holds a shard of, as far as the manifest says
+    tables: int | None  # tables it holds a shard of, by the manifest; None when it names no shards
     lookup_ns: int | None  # lookups and their backward on the device; None when none was recorded
     sent_bytes_per_step: float | None  # vectors it puts into forward's all-to-all; None when not recorded
     ids_per_step: float | None  # ids it looks up; None when not counted

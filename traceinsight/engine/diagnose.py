@@ -16,9 +16,8 @@ from traceinsight.analyses.partition import partition, step_times
 from traceinsight.analyses.phases import phases
 from traceinsight.analyses.shards import find_shards
 from traceinsight.analyses.stragglers import TableFacts, find_stragglers
-from traceinsight.base.notes import DataNote
-from traceinsight.diagnosis import DataQuality, Diagnosis, Generator, OtherRun
-from traceinsight.engine.facts import capture_facts, data_notes, run_facts
+from traceinsight.diagnosis import Diagnosis, Generator, OtherRun
+from traceinsight.engine.facts import capture_facts, data_notes, data_quality, run_facts
 from traceinsight.engine.job import job_facts
 from traceinsight.engine.judgement import judge_all
 from traceinsight.engine.roadmap import plan_changes
@@ -79,19 +78,8 @@ def diagnose(
         replay=planned.replay,
         clean=judgement.clean,
         not_judged=judgement.not_judged,
-        data_quality=[_quality(note) for note in (*data_notes(trace_set), *shards.notes, *job_notes)],
+        data_quality=data_quality((*data_notes(trace_set), *shards.notes, *job_notes)),
         shards=list(shards.rows),
         rank_loads=list(shards.loads),
         load_balance=list(shards.balance),
-    )
-
-
-def _quality(note: DataNote) -> DataQuality:
-    return DataQuality(
-        severity=note.severity,
-        rank=note.rank,
-        file=note.file,
-        code=note.code,
-        message=note.message,
-        count=note.count,
     )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from traceinsight.advice.measurements import CaptureFacts
 from traceinsight.base.labels import INPUT_LABEL, STEP_LABEL
 from traceinsight.base.notes import DataNote
-from traceinsight.diagnosis import DroppedStep, OtherRun, Run
+from traceinsight.diagnosis import DataQuality, DroppedStep, OtherRun, Run
 from traceinsight.trace.recording import MISSING, EventKind, Recording
 from traceinsight.trace.trace_set import MatchedCollective, TraceSet
 
@@ -34,11 +34,17 @@ def run_facts(trace_set: TraceSet, other_runs: Sequence[OtherRun]) -> Run:
         step_source=trace_set.step_source,
         files=[trace.recording.file for trace in trace_set.ranks],
         quantized_comms=sorted({name for trace in trace_set.ranks for name in _codecs(trace.recording)}),
-        simulated=manifest.get("simulated") is True,
+        simulated=is_simulated(trace_set),
         batch_per_rank=count_in(manifest, "batch_per_rank"),
         sharding_group_size=count_in(manifest, "parallelism", "group_size")
         or count_in(manifest, "config", "replicas", "group_size"),
     )
+
+
+def is_simulated(trace_set: TraceSet) -> bool:
+    """Whether the manifest or the header of any rank's trace says so."""
+    said = {trace.recording.metadata.get("simulated") for trace in trace_set.ranks}
+    return (trace_set.manifest or {}).get("simulated") is True or str(True) in said
 
 
 def count_in(manifest: Mapping[str, object], *path: str) -> int | None:
@@ -107,6 +113,21 @@ def data_notes(trace_set: TraceSet) -> list[DataNote]:
             )
         )
     return notes
+
+
+def data_quality(notes: Iterable[DataNote]) -> list[DataQuality]:
+    """The notes as a document holds them."""
+    return [
+        DataQuality(
+            severity=note.severity,
+            code=note.code,
+            message=note.message,
+            rank=note.rank,
+            file=note.file,
+            count=note.count,
+        )
+        for note in notes
+    ]
 
 
 def _device_notes(trace_set: TraceSet) -> list[DataNote]:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import astuple
 
 from traceinsight.diagnosis import Generator, Interval, NanosecondRange, OtherRun
-from traceinsight.diagnosis.prediction import PredictedEdit, Replay, StepParts, WhatIf
-from traceinsight.engine.facts import run_facts
+from traceinsight.diagnosis.prediction import PredictedEdit, RankStepParts, Replay, WhatIf
+from traceinsight.engine.facts import data_notes, data_quality, run_facts
 from traceinsight.replay.edits.edit import Edit, NotApplicableError
 from traceinsight.replay.edits.registry import parse_edit
 from traceinsight.replay.predict import Bench, Prediction
@@ -33,8 +33,16 @@ def what_if(
     prepared = prepare(trace_set, activities(trace_set))
     run = run_facts(trace_set, other_runs)
     generator = Generator(name="traceinsight", version=version) if version is not None else None
+    quality = data_quality(data_notes(trace_set))
     if isinstance(prepared, Unpredictable):
-        return WhatIf(generator=generator, run=run, replay=replay_facts(prepared), step_ns=None, edits=[])
+        return WhatIf(
+            generator=generator,
+            run=run,
+            replay=replay_facts(prepared),
+            step_ns=None,
+            edits=[],
+            data_quality=quality,
+        )
     bench = Bench(prepared)
     rows, applied = _apply_in_turn(bench, parsed)
     return WhatIf(
@@ -45,16 +53,17 @@ def what_if(
         edits=rows,
         parts_before=_parts(bench, []),
         parts_after=_parts(bench, applied),
+        data_quality=quality,
     )
 
 
-def _parts(bench: Bench, edits: Sequence[Edit]) -> list[StepParts]:
+def _parts(bench: Bench, edits: Sequence[Edit]) -> list[RankStepParts]:
     """By replay, stretched to the predicted step as the step itself is."""
     found, step_ns = bench.parts(edits), bench.predict(edits).expected_ns
     whole = sum(astuple(found[0])[1:]) if found else 0.0
     scale = step_ns / whole if whole else 1.0
     return [
-        StepParts(
+        RankStepParts(
             rank=one.rank,
             compute_ns=round(one.compute_ns * scale),
             transfer_ns=round(one.transfer_ns * scale),

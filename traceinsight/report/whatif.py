@@ -1,4 +1,4 @@
-"""The answer of ``traceinsight whatif`` as a document, and as text for a terminal or a pipe."""
+"""The answer of ``traceinsight whatif`` as a document, and in any format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from traceinsight.base.units import format_factor, format_ns, format_share
 from traceinsight.diagnosis.prediction import PredictedEdit, WhatIf
 from traceinsight.report.document import Block, Column, Document, Paragraph, Section, Table
 from traceinsight.report.formats import FORMATS
+from traceinsight.report.json_document import to_json
 from traceinsight.report.options import ReportOptions
+from traceinsight.report.sections import data_quality, run
 from traceinsight.report.text import NAME_LIMIT, clean
 
 SLOWER = 0.995
@@ -19,27 +21,41 @@ _NO_REPLAY = "A prediction needs measured steps that a replay can explain."
 _DOES_NOT_APPLY = "does not apply"
 
 
-def render_what_if(answer: WhatIf, options: ReportOptions) -> str:
-    """Text as wide as the screen at most: today's step, then each edit on top of the ones before."""
-    return FORMATS["terminal"].draw(build_what_if(answer), options)
+def render_what_if(answer: WhatIf, format_name: str, options: ReportOptions) -> str:
+    """The answer in the format of that name (a key of ``FORMATS``)."""
+    if format_name == "json":
+        return to_json(answer)
+    return FORMATS[format_name].draw(build_what_if(answer), options)
 
 
 def build_what_if(answer: WhatIf) -> Document:
     """The step with all edits first, then what each of them does."""
     if answer.step_ns is None:
-        reason = f"Nothing is predicted: {answer.replay.reason}."
-        return Document(reason, _NO_REPLAY, (), "how it is predicted: docs/prediction.md")
+        basis = f"{_NO_REPLAY}{run.doubts(answer)}"
+        footer = "how it is predicted: docs/prediction.md"
+        return Document(verdict_of(answer), basis, _rests_on(answer), footer)
     share = format_share(answer.replay.residual_share or _SMALLEST_SHOWN)
+    what = "simulated" if answer.run.simulated else "measured"
     return Document(
-        verdict=_verdict(answer),
-        basis="Today: measured, from the end of one step's work to that of the next, mean over steps. "
-        f"Replayed from causes alone, a step is within {share} of the measured one.",
-        sections=(_edits(answer),) if answer.edits else (),
+        verdict=verdict_of(answer),
+        basis=f"Today: {what}, from the end of one step's work to that of the next, mean over steps. "
+        f"Replayed from causes alone, a step is within {share} of the {what} one.{run.doubts(answer)}",
+        sections=((_edits(answer),) if answer.edits else ()) + _rests_on(answer),
         footer="how it is predicted: docs/prediction.md · how far to trust it: docs/accuracy.md",
     )
 
 
-def _verdict(answer: WhatIf) -> str:
+def _rests_on(answer: WhatIf) -> tuple[Section, ...]:
+    """What analyze says of the data, where something was lost or left out."""
+    graver = any(note.severity != "info" for note in answer.data_quality)
+    quality = (data_quality.section(answer),) if graver else ()
+    return quality + ((run.section(answer),) if answer.run.other_runs else ())
+
+
+def verdict_of(answer: WhatIf) -> str:
+    """Today's step and the predicted one in a sentence, or why nothing is predicted."""
+    if answer.step_ns is None:
+        return f"Nothing is predicted: {answer.replay.reason}."
     today = f"A step takes {format_ns(answer.step_ns)} today"
     steps = [edit.step_ns for edit in answer.edits if edit.step_ns is not None]
     factors = [one for one in answer.speedups_per_example() if one is not None]

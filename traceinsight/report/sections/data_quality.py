@@ -6,6 +6,7 @@ from collections import defaultdict
 
 from traceinsight.base.units import format_ranks
 from traceinsight.diagnosis import DataQuality, Diagnosis
+from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.report.document import Block, Facts, Paragraph, Section, Tone
 from traceinsight.report.text import file_name
 
@@ -16,7 +17,7 @@ _FILES_SHOWN = 3
 _RANKS_SHOWN = 12
 
 
-def section(diagnosis: Diagnosis) -> Section:
+def section(diagnosis: Diagnosis | WhatIf) -> Section:
     """One block per code, the gravest first."""
     if not diagnosis.data_quality:
         return Section("Data quality", (Paragraph("Nothing to report: all data was read and used."),))

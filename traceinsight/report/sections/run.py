@@ -6,13 +6,14 @@ from collections import defaultdict
 
 from traceinsight.base.units import format_ranks
 from traceinsight.diagnosis import Diagnosis, OtherRun, Run
+from traceinsight.diagnosis.prediction import WhatIf
 from traceinsight.report.document import Block, Facts, Section
 from traceinsight.report.text import NAME_LIMIT, clean
 
 _PARTS_SHOWN = 24
 
 
-def section(diagnosis: Diagnosis) -> Section:
+def section(diagnosis: Diagnosis | WhatIf) -> Section:
     """Facts of the run, then the runs that were found beside it."""
     run = diagnosis.run
     rows = [
@@ -48,16 +49,20 @@ def basis(diagnosis: Diagnosis) -> str:
         _counted(len(run.steps), "step", "steps") or "no whole step",
         clean(run.device or "device not recorded", NAME_LIMIT),
     ]
-    doubts = [
-        _counted(
-            sum(note.severity == "error" for note in diagnosis.data_quality), "data error", "data errors"
-        ),
-        _counted(len(diagnosis.not_judged), "question not judged", "questions not judged"),
-        _counted(len(run.other_runs), "other run found", "other runs found"),
+    rests_on = ", ".join(part for part in parts if part)
+    return f"Rests on {rests_on}.{doubts(diagnosis, not_judged=len(diagnosis.not_judged))}"
+
+
+def doubts(diagnosis: Diagnosis | WhatIf, *, not_judged: int = 0) -> str:
+    """What stands further down and may change how the first sentence is to be read; empty if nothing does."""
+    errors = sum(note.severity == "error" for note in diagnosis.data_quality)
+    counted = [
+        _counted(errors, "data error", "data errors"),
+        _counted(not_judged, "question not judged", "questions not judged"),
+        _counted(len(diagnosis.run.other_runs), "other run found", "other runs found"),
     ]
-    known = [doubt for doubt in doubts if doubt]
-    but = f" But: {', '.join(known)} (see below)." if known else ""
-    return f"Rests on {', '.join(part for part in parts if part)}.{but}"
+    known = [doubt for doubt in counted if doubt]
+    return f" But: {', '.join(known)} (see below)." if known else ""
 
 
 def _counted(count: int, one: str, many: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from traceinsight.replay.predict import Bench
 from traceinsight.replay.prepared import Prepared, prepare
 from traceinsight.replay.solve import replay
 from traceinsight.replay.stretch import stretches
+from traceinsight.simulate import decode_spec, simulate, write_run
 from traceinsight.trace.activity import activities
 from traceinsight.trace.assemble import assemble
 from traceinsight.trace.recording import MISSING, Recording
@@ -91,3 +93,12 @@ def prepared(job: Job) -> Prepared:
 def predicted_ns(job: Job, edits: Sequence[str] = ()) -> float:
     """Predicted step time after the edits."""
     return Bench(prepared(job)).predict([parse_edit(text) for text in edits]).expected_ns
+
+
+def bench_of(folder: Path, specification: Mapping[str, Any]) -> Bench:
+    """A simulated run, through its files in this folder, on the bench."""
+    write_run(simulate(decode_spec(specification)), str(folder), overwrite=True)
+    trace_set = api.load(str(folder), workers=1).trace_set
+    found = prepare(trace_set, activities(trace_set))
+    assert isinstance(found, Prepared), found
+    return Bench(found)

@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 
-from traceinsight import api
+from tests.replay.jobs import bench_of
 from traceinsight.replay.edits.registry import parse_edit
-from traceinsight.replay.predict import Bench
-from traceinsight.replay.prepared import Prepared, prepare
-from traceinsight.simulate import decode_spec, simulate, write_run
-from traceinsight.trace.activity import activities
+from traceinsight.simulate import decode_spec, simulate
 
 STEP_MS = 29
 """About the length of the job's steps without anything late."""
@@ -27,14 +24,6 @@ JOB: dict[str, Any] = {
 
 def late(loader_ms: float, *stragglers: dict[str, float]) -> dict[str, Any]:
     return JOB | {"input": {"loader_ms": loader_ms}, "stragglers": list(stragglers)}
-
-
-def bench_of(folder: Path, fields: dict[str, Any]) -> Bench:
-    write_run(simulate(decode_spec(fields)), str(folder), overwrite=True)
-    trace_set = api.load(str(folder), workers=1).trace_set
-    found = prepare(trace_set, activities(trace_set))
-    assert isinstance(found, Prepared)
-    return Bench(found)
 
 
 @pytest.mark.parametrize("pipeline_depth", [0, 1])

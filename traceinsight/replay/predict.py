@@ -24,7 +24,8 @@ class Prediction:
 
     The interval carries the replay's residual and each edit's own uncertainty, both relative to the change: a
     step that becomes k times shorter may become k^(1 ± uncertainty) times shorter. Where an edit changes the
-    number of examples, the larger change counts: of the step, or of its time per example.
+    number of examples, the larger change counts: of the step, or of its time per example. ``high`` besides
+    allows for assumptions of edits that may not hold (``Explanation.slower_factor``).
     ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
     against today. ``explanations`` has what each edit that counts (:func:`in_effect`) says of this run.
     """
@@ -91,7 +92,7 @@ class Bench:
             before_ns=self._prepared.step_ns,
             low_ns=expected / math.exp(doubt),
             expected_ns=expected,
-            high_ns=expected * math.exp(doubt),
+            high_ns=expected * math.exp(doubt) * math.prod(one.slower_factor for one in state.said),
             examples_factor=math.prod(one.examples_factor for one in state.said),
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
             explanations=_with_replaced(state.said, edits, made),

@@ -42,12 +42,14 @@ class Explanation:
     """What is to be said of an edit on one run.
 
     ``detail`` is one line, or None. ``uncertainty`` replaces the edit's own where this run gives it less to
-    go by. ``examples_factor`` is how many times the examples per step grow.
+    go by. ``examples_factor`` is how many times the examples per step grow. ``slower_factor`` is how many
+    times as long the step may be, besides, if an assumption in ``detail`` does not hold.
     """
 
     detail: str | None = None
     uncertainty: float | None = None
     examples_factor: float = 1.0
+    slower_factor: float = 1.0
 
 
 @runtime_checkable

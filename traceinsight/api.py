@@ -110,7 +110,7 @@ def compare(
         before: The run to compare with.
         after: The run to judge.
         edits: What was changed between them, as for :func:`whatif`; predicted from ``before``, where that is
-            a report from its roadmap, and held against ``after``.
+            a report from its roadmap or a finding's gain, and held against ``after``.
         fail_on: Limits such as ``regression=5%``; their results stand in ``gates``.
 
     Raises:

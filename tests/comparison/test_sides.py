@@ -19,7 +19,15 @@ from tests.report.diagnoses import (
     straggler,
 )
 from traceinsight.base.errors import UsageError
-from traceinsight.diagnosis import Diagnosis, Interval, NotJudged, RoadmapEntry
+from traceinsight.diagnosis import (
+    Diagnosis,
+    Finding,
+    Gain,
+    Interval,
+    NanosecondRange,
+    NotJudged,
+    RoadmapEntry,
+)
 from traceinsight.diagnosis.comparison import Comparison
 from traceinsight.engine.comparison import compare, parse_limit
 
@@ -213,6 +221,33 @@ def test_a_roadmap_of_other_edits_predicts_nothing(edits: list[str]) -> None:
     plan = [planned("no-straggler=5", 1.0, 1.0, 1.0), planned("batch=2", 1.0, 1.25, 2.0)]
     with pytest.raises(UsageError, match="roadmap"):
         compare(job(roadmap=plan), job(320), version="1", edits=edits)
+
+
+def _gaining(edit: str | None, *edits: str) -> Finding:
+    speedup = Interval(low=1.0, expected=1.25, high=2.0)
+    no_time = NanosecondRange(low=0, expected=0, high=0)
+    gain = Gain(kind="replayed", step_ns=no_time, speedup=speedup, edit=edit)
+    return replace(late_finding(), gain=gain, edits=list(edits))
+
+
+@pytest.mark.parametrize(
+    "finding", [_gaining("qcomms=fp8", "qcomms=bf16", "qcomms=fp8"), _gaining(None, "qcomms=fp8")]
+)
+def test_one_edit_is_predicted_by_the_gain_of_its_finding_wherever_the_roadmap_has_it(
+    finding: Finding,
+) -> None:
+    # The roadmap's 1.1 is on top of another edit; alone it is 1.25 times as fast: 201.5 / 1.25 = 161.2 ms.
+    plan = [planned("no-straggler=5", 1.0, 1.0, 1.0), planned("qcomms=fp8", 1.1, 1.1, 1.1)]
+    before = job(roadmap=plan, findings=[finding])
+    (found,) = compare(before, job(160), version="1", edits=["qcomms=fp8"]).predictions
+    assert found.step_ns is not None
+    assert (found.step_ns.low, found.step_ns.expected, found.step_ns.high) == (
+        100_750_000, 161_200_000, 201_500_000,
+    )  # fmt: skip
+    assert found.error_share == pytest.approx(161.2 / 161.5 - 1)
+    for other in (["qcomms=bf16"], ["qcomms=fp8", "no-straggler=5"], ["qcomms=fp8", "qcomms=fp8"]):
+        with pytest.raises(UsageError, match="alone"):
+            compare(before, job(160), version="1", edits=other)
 
 
 @pytest.mark.parametrize(("findings", "hints"), [([], ["no-straggler=5"]), ([late_finding()], [])])

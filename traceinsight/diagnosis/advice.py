@@ -40,6 +40,7 @@ class Gain(Struct, frozen=True):
     step_ns: NanosecondRange
     speedup: Interval
     ceiling_ns: int | None = None  # what would vanish at best, beside a replayed gain
+    edit: str | None = None  # the edit that was replayed, alone; null for a ceiling
 
 
 class Finding(Struct, frozen=True):

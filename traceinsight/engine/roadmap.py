@@ -77,6 +77,7 @@ def _with_gain(finding: Finding, change: Change | None) -> Finding:
         ),
         speedup=_per_example(speedup(now_ns, after), after.examples_factor),
         ceiling_ns=finding.gain.step_ns.expected if finding.gain is not None else None,
+        edit=change.edit.text,
     )
     return msgspec.structs.replace(finding, gain=gain)
 

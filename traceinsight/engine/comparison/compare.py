@@ -35,7 +35,7 @@ def compare(
     """What changed between the runs, and whether it is more than the steps' own noise.
 
     ``predicted`` is the answer of a what-if on BEFORE for ``edits``, which were applied on the way to AFTER;
-    without it the prediction is the one in BEFORE's roadmap.
+    without it the prediction is the one in BEFORE's roadmap or findings.
 
     Raises:
         UsageError: Neither holds a prediction for ``edits``.
@@ -82,7 +82,8 @@ def _predictions(
     recorded = recorded_predictions(before, edits, step.before_ns, step.after_ns)
     if recorded is None:
         raise UsageError(
-            "BEFORE is a report without traces to replay, and its roadmap does not begin with these edits.",
+            "BEFORE is a report without traces to replay; its roadmap does not begin with these edits, and "
+            "no finding's gain is that of them alone.",
             where=", ".join(edits),
             what_to_do="Give the traces of BEFORE, or leave out --edit.",
         )

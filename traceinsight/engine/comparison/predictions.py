@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from traceinsight.diagnosis import Diagnosis, NanosecondRange
+from traceinsight.diagnosis import Diagnosis, Interval, NanosecondRange
 from traceinsight.diagnosis.comparison import HeldPrediction
 from traceinsight.diagnosis.prediction import PredictedEdit, WhatIf
 from traceinsight.replay.edits.network import LargerBatch
@@ -34,18 +34,24 @@ def hold_predictions(
 def recorded_predictions(
     before: Diagnosis, edits: Sequence[str], before_ns: int | None, after_ns: int | None
 ) -> list[HeldPrediction] | None:
-    """The same from the roadmap that a report holds; None where it does not begin with these edits.
+    """The same from what a report holds; None where it holds no prediction for these edits.
 
-    The roadmap's speedups are per example, so a larger batch lengthens the step by its own factor.
+    Its roadmap, where that begins with them; a single edit, where the gain of a finding is that edit's alone.
+    Both give speedups per example, so a larger batch lengthens the step by its own factor.
     """
-    planned = [entry for entry in before.roadmap if entry.edit is not None][: len(edits)]
-    if not before_ns or [entry.edit for entry in planned] != list(edits):
+    planned: list[tuple[str, Interval | None]] = [
+        (entry.edit, entry.cumulative_speedup) for entry in before.roadmap if entry.edit is not None
+    ]
+    planned = planned[: len(edits)]
+    alone = _alone(before, edits[0]) if len(edits) == 1 else None
+    if [edit for edit, _ in planned] != list(edits):
+        planned = [(edits[0], alone)] if alone is not None else []
+    if not before_ns or len(planned) != len(edits):
         return None
     rows, growth = [], 1.0
-    for entry in planned:
-        edit = parse_edit(entry.edit or "")
+    for text, speedup in planned:
+        edit = parse_edit(text)
         growth *= edit.factor if isinstance(edit, LargerBatch) else 1.0
-        speedup = entry.cumulative_speedup
         if speedup is None or not 0 < speedup.low <= speedup.expected <= speedup.high:
             return None
         times_ns = [before_ns * growth / one for one in (speedup.high, speedup.expected, speedup.low)]
@@ -56,6 +62,17 @@ def recorded_predictions(
     if rows and after_ns:
         rows[-1] = _held(rows[-1], after_ns)
     return rows
+
+
+def _alone(before: Diagnosis, edit: str) -> Interval | None:
+    """The replayed speedup of one edit on BEFORE; a report that does not say of which edit has but one."""
+    for finding in before.findings:
+        gain = finding.gain
+        if gain is not None and gain.kind == "replayed":
+            replayed = [gain.edit] if gain.edit is not None else finding.edits
+            if replayed == [edit]:
+                return gain.speedup
+    return None
 
 
 def _scaled(edit: PredictedEdit, scale: float) -> NanosecondRange | None:

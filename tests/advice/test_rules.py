@@ -8,12 +8,12 @@ import pytest
 
 from tests.advice.factory import US, measurements
 from traceinsight.advice.registry import RULES
-from traceinsight.advice.rule import Clean, Found, NotApplicable, Outcome
+from traceinsight.advice.rule import Borderline, Clean, Found, NotApplicable, Outcome
 from traceinsight.diagnosis import Finding
 from traceinsight.replay.edits.registry import parse_edit
 
 CASES = Path(__file__).parent / "cases"
-OUTCOMES = {"found": Found, "clean": Clean, "not_applicable": NotApplicable}
+OUTCOMES = {"found": Found, "borderline": Borderline, "clean": Clean, "not_applicable": NotApplicable}
 BY_ID = {rule.id: rule for rule in RULES}
 Case = dict[str, Any]
 

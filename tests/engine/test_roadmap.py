@@ -1,5 +1,6 @@
 """Findings with replayed gains and the roadmap of built jobs, whose step after each change is known."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -8,10 +9,14 @@ import pytest
 from tests.builders import MS, JobBuilder, Late
 from tests.replay.jobs import load, step_ns
 from traceinsight.advice.measurements import Measurements
+from traceinsight.advice.roadmap import WORTH_SHARE
+from traceinsight.advice.rule import percent, severity_of
 from traceinsight.analyses.partition import partition
 from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange
 from traceinsight.engine.facts import capture_facts, run_facts
+from traceinsight.engine.judgement import Judgement
 from traceinsight.engine.roadmap import Planned, plan_changes
+from traceinsight.replay.prepared import Unpredictable
 from traceinsight.trace.activity import activities
 from traceinsight.trace.trace_set import TraceSet
 
@@ -29,7 +34,7 @@ def finding(rule: str, edits: list[str], ceiling_ns: int | None) -> Finding:
     )  # fmt: skip
 
 
-def planned(trace_set: TraceSet, *findings: Finding) -> Planned:
+def planned(trace_set: TraceSet, *findings: Finding, borderline: Sequence[Finding] = ()) -> Planned:
     activity = activities(trace_set)
     measurements = Measurements(
         run=run_facts(trace_set, ()),
@@ -40,7 +45,7 @@ def planned(trace_set: TraceSet, *findings: Finding) -> Planned:
         capture=capture_facts(trace_set),
         device_word="GPU",
     )
-    return plan_changes(trace_set, activity, measurements, findings)
+    return plan_changes(trace_set, activity, measurements, Judgement(list(findings), list(borderline)))
 
 
 def test_a_replayed_gain_takes_the_place_of_the_ceiling() -> None:
@@ -143,3 +148,26 @@ def test_a_replay_that_fails_leaves_the_analysis_alone(where: str, monkeypatch: 
     assert [one.gain.kind for one in found.findings if one.gain] == ["ceiling"]
     assert "OverflowError: odd trace" in (found.replay.reason or "")
     assert found.replay.step_ns is None
+
+
+def test_a_borderline_finding_stands_where_replay_gives_its_remedy_enough() -> None:
+    late, mended = step_ns(LATE.build()), step_ns(replace(LATE, late=()).build())
+    share = 1 - mended / late
+    assert share > WORTH_SHARE
+    found = planned(load(LATE.build()), borderline=[finding("straggler", ["no-straggler=2"], 1)])
+    (one,) = found.findings
+    assert one.title.endswith(f"; replayed, the remedy saves {percent(share)}")
+    assert (one.severity, one.confidence) == (severity_of(share), "medium")
+    assert [entry.edit for entry in found.roadmap] == ["no-straggler=2"]
+
+
+def test_a_borderline_finding_falls_where_replay_gives_its_remedy_little(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    borderline = [finding("straggler", ["no-straggler=2"], 1)]
+    monkeypatch.setattr("traceinsight.engine.roadmap.WORTH_SHARE", 0.99)
+    found = planned(load(LATE.build()), borderline=borderline)
+    assert (found.findings, found.roadmap) == ([], [])
+    # Nor does it stand where nothing was replayed.
+    monkeypatch.setattr("traceinsight.engine.roadmap.prepare", lambda *_: Unpredictable("of a reason", None))
+    assert planned(load(LATE.build()), borderline=borderline).findings == []

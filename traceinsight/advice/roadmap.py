@@ -19,6 +19,10 @@ from traceinsight.replay.predict import Bench, Prediction
 MIN_GAIN_SHARE = 0.02
 """Share of the step a change must gain to be named: below it, nobody could tell the gain from noise."""
 
+WORTH_SHARE = 0.05
+"""Share of the step that a remedy must gain by replay where the rule's own measure is below its threshold: as
+much as most rules ask of their measure."""
+
 ENOUGH_OF_BEST = 0.2
 """Share of the best change's gain that an easier one must bring to come before it: whoever has a day for one
 change makes the one that counts, unless a good part of it is to be had at once."""

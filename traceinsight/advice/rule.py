@@ -1,4 +1,4 @@
-"""What a rule is, and the three outcomes it may have."""
+"""What a rule is, and the outcomes it may have."""
 
 from __future__ import annotations
 
@@ -31,6 +31,17 @@ class Clean:
 
 
 @dataclass(frozen=True, slots=True)
+class Borderline:
+    """The rule's own measure is below its threshold, but a remedy may gain more than that measure shows.
+
+    ``finding`` stands where replay says so (``roadmap.WORTH_SHARE``); else the rule is ``otherwise``.
+    """
+
+    finding: Finding
+    otherwise: Clean
+
+
+@dataclass(frozen=True, slots=True)
 class NotApplicable:
     """The rule could not look; ``capture_hint`` says which capture setting would let it."""
 
@@ -38,7 +49,7 @@ class NotApplicable:
     capture_hint: str
 
 
-Outcome = Found | Clean | NotApplicable
+Outcome = Found | Borderline | Clean | NotApplicable
 
 
 @dataclass(frozen=True, slots=True)

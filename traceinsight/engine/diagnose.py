@@ -57,7 +57,7 @@ def diagnose(
         host_link=None if trace_set.has_gpu else host_link(trace_set, job.node_of),
     )
     judgement = judge_all(RULES, measurements)
-    planned = plan_changes(trace_set, activity, measurements, judgement.findings)
+    planned = plan_changes(trace_set, activity, measurements, judgement)
     return Diagnosis(
         generator=Generator(name="traceinsight", version=version),
         run=measurements.run,
@@ -76,7 +76,7 @@ def diagnose(
         findings=planned.findings,
         roadmap=planned.roadmap,
         replay=planned.replay,
-        clean=judgement.clean,
+        clean=[one for one in judgement.clean if one.rule not in {found.rule for found in planned.findings}],
         not_judged=judgement.not_judged,
         data_quality=data_quality((*data_notes(trace_set), *shards.notes, *job_notes)),
         shards=list(shards.rows),

@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from traceinsight.advice.measurements import Measurements
-from traceinsight.advice.rule import Clean, Found, NotApplicable, Outcome, Rule
+from traceinsight.advice.rule import Borderline, Clean, Found, NotApplicable, Outcome, Rule
 from traceinsight.diagnosis import CleanRule, Finding, NotJudged
 
 
 @dataclass(slots=True)
 class Judgement:
-    """What all rules said. Findings are in the order to act on."""
+    """What all rules said. Findings are in the order to act on.
+
+    The rules of ``borderline`` findings are among the clean ones: replay decides between the two.
+    """
 
     findings: list[Finding] = field(default_factory=list)
+    borderline: list[Finding] = field(default_factory=list)
     clean: list[CleanRule] = field(default_factory=list)
     not_judged: list[NotJudged] = field(default_factory=list)
 
@@ -26,6 +30,9 @@ def judge_all(rules: Sequence[Rule], measurements: Measurements) -> Judgement:
         outcome = _outcome(rule, measurements)
         if isinstance(outcome, Found):
             judgement.findings += outcome.findings
+        elif isinstance(outcome, Borderline):
+            judgement.borderline.append(outcome.finding)
+            judgement.clean.append(CleanRule(rule=rule.id, summary=outcome.otherwise.summary))
         elif isinstance(outcome, Clean):
             judgement.clean.append(CleanRule(rule=rule.id, summary=outcome.summary))
         else:

@@ -9,11 +9,13 @@ import msgspec
 
 from traceinsight.advice.measurements import Measurements
 from traceinsight.advice.registry import RULES
-from traceinsight.advice.roadmap import Change, alone, effort_of, plan
+from traceinsight.advice.roadmap import WORTH_SHARE, Change, alone, effort_of, plan
+from traceinsight.advice.rule import percent, severity_of
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Finding, Gain, Interval, NanosecondRange, RoadmapEntry, in_roadmap_order
 from traceinsight.diagnosis.prediction import Replay
 from traceinsight.engine.facts import count_in
+from traceinsight.engine.judgement import Judgement
 from traceinsight.engine.whatif import replay_facts, speedup, step_range
 from traceinsight.replay.predict import Bench
 from traceinsight.replay.prepared import Prepared, Unpredictable, prepare
@@ -34,17 +36,18 @@ def plan_changes(
     trace_set: TraceSet,
     activity: Mapping[int, Activity],
     measurements: Measurements,
-    findings: Sequence[Finding],
+    judgement: Judgement,
 ) -> Planned:
     """Replay the remedies of all findings.
 
-    Findings come in the order of the roadmap. A run that the replay does not explain keeps their ceilings, in
-    the order they came in.
+    Findings come in the order of the roadmap, among them borderline ones whose remedy is worth it. A run that
+    the replay does not explain keeps the ceilings of the others, in the order they came in.
     """
+    findings = judgement.findings
     try:
         prepared = prepare(trace_set, activity)
         if isinstance(prepared, Prepared):
-            return _replayed(prepared, measurements, findings)
+            return _replayed(prepared, measurements, judgement)
     except Exception as error:  # an odd trace must not take the analysis with it
         said = f"the replay failed ({type(error).__name__}: {error}); please report this"
         prepared = Unpredictable(said, None)
@@ -52,15 +55,30 @@ def plan_changes(
     return Planned(list(findings), unpredicted, replay_facts(prepared))
 
 
-def _replayed(prepared: Prepared, measurements: Measurements, findings: Sequence[Finding]) -> Planned:
+def _replayed(prepared: Prepared, measurements: Measurements, judgement: Judgement) -> Planned:
     bench = Bench(prepared)
-    best = alone(bench, findings)
+    best = alone(bench, [*judgement.findings, *judgement.borderline])
+    findings = [*judgement.findings, *_worth_it(judgement.borderline, best)]
     replayed = [_with_gain(finding, best.get(finding.rule)) for finding in findings]
     changes = plan(bench, findings)
     entries = [_entry(change, prepared.trace_set, measurements) for change in changes]
     gains_ns = [change.before.per_example_ns - change.after.per_example_ns for change in changes]
     roadmap = _with_unpredicted(entries, gains_ns, replayed)
     return Planned(in_roadmap_order(replayed, roadmap), roadmap, replay_facts(prepared))
+
+
+def _worth_it(borderline: Sequence[Finding], best: Mapping[str, Change]) -> list[Finding]:
+    """Those whose remedy gains more than their rule's measure shows, as grave as that gain."""
+    return [
+        msgspec.structs.replace(
+            finding,
+            title=f"{finding.title}; replayed, the remedy saves {percent(best[finding.rule].gain_share)}",
+            severity=severity_of(best[finding.rule].gain_share),
+            confidence="medium",
+        )
+        for finding in borderline
+        if finding.rule in best and best[finding.rule].gain_share >= WORTH_SHARE
+    ]
 
 
 def _with_gain(finding: Finding, change: Change | None) -> Finding:

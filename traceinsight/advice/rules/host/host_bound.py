@@ -2,7 +2,8 @@
 
 Detects
     Idle device time caused by host operators and launch overhead, host synchronisation and the memory
-    allocator together, as share of the step window on the median rank, at least ``MIN_SHARE``.
+    allocator together, as share of the step window on the median rank, at least ``MIN_SHARE``; below it,
+    where replay says that a remedy saves 5 % of the step all the same.
 Why it costs
     A GPU runs only what has been launched. Where the host is slower than the kernels, its time is the
     step time; a synchronisation drains the queue, and every launch after it comes late.
@@ -25,6 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from traceinsight.advice.measurements import Measurements, range_over_ranks
 from traceinsight.advice.rule import (
+    Borderline,
     Clean,
     Found,
     NotApplicable,
@@ -86,9 +88,10 @@ def judge(measurements: Measurements) -> Outcome:
     per_rank = measurements.per_rank(lambda row: _idle_ns(row, causes))
     share = _median_share(measurements, causes)
     if share < MIN_SHARE:
-        return Clean(
+        clean = Clean(
             f"idle time caused by the host is {percent(share)} of the step, below {percent(MIN_SHARE)}"
         )
+        return Borderline(_finding(measurements, per_rank, share), clean) if share > 0 else clean
     return Found([_finding(measurements, per_rank, share)])
 
 

@@ -13,6 +13,7 @@ from traceinsight.analyses.host_link import HostLink
 from traceinsight.diagnosis import (
     Collective,
     CommunicationRow,
+    KernelFamilyRow,
     LoadBalance,
     NanosecondRange,
     Partition,
@@ -40,7 +41,7 @@ _FULL = {
 
 def measurements(case: Mapping[str, Any]) -> Measurements:
     """Of a case: captured, steps, missing, quantized, parts, idle, communication, stragglers, capture,
-    shards, balance, job, host_link.
+    shards, balance, job, host_link, kernels (family, count, busy_us of a step).
 
     A row of ``communication`` may list its collectives of a step as ``each``. The job has ``nodes`` of equal
     size, ``network``, ``environment``, ``tables``, ``wire_formats``, ``ids_sent_ahead``.
@@ -65,7 +66,18 @@ def measurements(case: Mapping[str, Any]) -> Measurements:
         job=_job(case.get("job", {}), ranks + case.get("missing", 0)),
         shards=[_shard(row) for row in case.get("shards", [])],
         load_balance=[_balance(row) for row in case.get("balance", [])],
+        kernels=[_family(row) for row in case.get("kernels", [])],
         host_link=HostLink(**case["host_link"]) if "host_link" in case else None,
+    )
+
+
+def _family(row: Mapping[str, Any]) -> KernelFamilyRow:
+    return KernelFamilyRow(
+        family=row["family"],
+        busy_ns=row["busy_us"] * US,
+        share=1.0,
+        count_per_step=row["count"],
+        top_kernels=[],
     )
 
 

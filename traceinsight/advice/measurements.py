@@ -13,6 +13,7 @@ from traceinsight.base.statistics import median
 from traceinsight.diagnosis import (
     Collective,
     CommunicationRow,
+    KernelFamilyRow,
     LoadBalance,
     NanosecondRange,
     Partition,
@@ -67,6 +68,7 @@ class Measurements:
     collectives: Sequence[Collective] = ()
     job: JobFacts = field(default_factory=JobFacts)
     host_link: HostLink | None = None
+    kernels: Sequence[KernelFamilyRow] = ()
 
     @cached_property
     def step_ns(self) -> float:

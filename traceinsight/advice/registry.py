@@ -15,7 +15,7 @@ from traceinsight.advice.rules.comm import (
     unquantized_exchange,
     wide_embeddings,
 )
-from traceinsight.advice.rules.host import host_bound
+from traceinsight.advice.rules.host import host_bound, small_kernels
 from traceinsight.advice.rules.input import input_bound
 from traceinsight.advice.rules.ranks import imbalanced_shards, straggler
 from traceinsight.advice.rules.step import uncovered_loss
@@ -34,6 +34,7 @@ RULES: tuple[Rule, ...] = (
     unpipelined_exchange.RULE,
     input_bound.RULE,
     host_bound.RULE,
+    small_kernels.RULE,
     uncovered_loss.RULE,
     poor_capture.RULE,
 )

@@ -54,6 +54,7 @@ def diagnose(
         load_balance=shards.balance,
         collectives=[one for one in every_collective if one.step in trace_set.steps],
         job=job,
+        kernels=kernel_families(trace_set),
         host_link=None if trace_set.has_gpu else host_link(trace_set, job.node_of),
     )
     judgement = judge_all(RULES, measurements)
@@ -72,7 +73,7 @@ def diagnose(
         all_to_all_matrix=all_to_all_matrix(trace_set),
         links=group_links(trace_set),
         stragglers=list(stragglers.stragglers),
-        kernels=kernel_families(trace_set),
+        kernels=list(measurements.kernels),
         findings=planned.findings,
         roadmap=planned.roadmap,
         replay=planned.replay,

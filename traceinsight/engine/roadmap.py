@@ -58,7 +58,7 @@ def plan_changes(
 def _replayed(prepared: Prepared, measurements: Measurements, judgement: Judgement) -> Planned:
     bench = Bench(prepared)
     best = alone(bench, [*judgement.findings, *judgement.borderline])
-    findings = [*judgement.findings, *_worth_it(judgement.borderline, best)]
+    findings = [*judgement.findings, *_worth_it(judgement.borderline, best, judgement.findings)]
     replayed = [_with_gain(finding, best.get(finding.rule)) for finding in findings]
     changes = plan(bench, findings)
     entries = [_entry(change, prepared.trace_set, measurements) for change in changes]
@@ -67,18 +67,24 @@ def _replayed(prepared: Prepared, measurements: Measurements, judgement: Judgeme
     return Planned(in_roadmap_order(replayed, roadmap), roadmap, replay_facts(prepared))
 
 
-def _worth_it(borderline: Sequence[Finding], best: Mapping[str, Change]) -> list[Finding]:
-    """Those whose remedy gains more than their rule's measure shows, as grave as that gain."""
-    return [
-        msgspec.structs.replace(
-            finding,
-            title=f"{finding.title}; replayed, the remedy saves {percent(best[finding.rule].gain_share)}",
-            severity=severity_of(best[finding.rule].gain_share),
-            confidence="medium",
-        )
-        for finding in borderline
-        if finding.rule in best and best[finding.rule].gain_share >= WORTH_SHARE
-    ]
+def _worth_it(
+    borderline: Sequence[Finding], best: Mapping[str, Change], findings: Sequence[Finding]
+) -> list[Finding]:
+    """Those whose remedy gains more than their rule's measure shows, as grave as that gain.
+
+    A remedy that another finding names already is no news.
+    """
+    named = {edit for finding in findings for edit in finding.edits}
+    found = []
+    for finding in borderline:
+        change = best.get(finding.rule)
+        if change is None or change.gain_share < WORTH_SHARE or change.edit.text in named:
+            continue
+        named.add(change.edit.text)
+        title = f"{finding.title}; replayed, the remedy saves {percent(change.gain_share)}"
+        severity = severity_of(change.gain_share)
+        found.append(msgspec.structs.replace(finding, title=title, severity=severity, confidence="medium"))
+    return found
 
 
 def _with_gain(finding: Finding, change: Change | None) -> Finding:

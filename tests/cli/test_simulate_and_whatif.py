@@ -132,3 +132,18 @@ def test_whatif_tells_of_other_runs_and_of_lost_data(
         text = capsys.readouterr().out
         assert "1 other run found" in text
         assert f"--run {3 - int(run)} analyses it" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        ("no-straggler=0+1+2+3", "it names every captured rank"),
+        ("no-straggler=99", "rank 99 was not captured"),
+        ("no-straggler=2+98+99", "ranks 98, 99 were not captured"),
+    ],
+)
+def test_ranks_that_cannot_be_mended_are_named(
+    capsys: pytest.CaptureFixture[str], edit: str, said: str
+) -> None:
+    assert command("whatif", SAMPLE, "-q", "-e", edit) == 0
+    assert said in " ".join(capsys.readouterr().out.split())

@@ -486,3 +486,15 @@ def test_no_forecast_from_a_run_that_is_much_better_than_ideal(ns: int, forecast
     found = scale([made_run("a", 2, parts), made_run("b", 4, quick)], version="1")
     assert bool(found.forecast) == forecast
     assert ("beyond 110.0% of ideal" in (found.no_forecast or "")) == (not forecast)
+
+
+@pytest.mark.parametrize("value", [-5, 0, 1.5, "many", 2**60])
+def test_a_number_in_the_manifest_that_cannot_be_is_named(tmp_path: Path, value: object) -> None:
+    small = run(tmp_path / "a", JobBuilder(world_size=2), batch_per_rank=value, world_size=value)
+    large = run(tmp_path / "b", JobBuilder(world_size=4))
+    notes = [note for note in compare(small, large).notes if note.code == "unusable-manifest"]
+    assert [(note.severity, note.runs) for note in notes] == [("warning", [str(small)])] * 2
+    assert [note.message for note in notes] == [
+        f"run.json gives {value!r} for {field}, which cannot be; not used."
+        for field in ("world_size", "batch_per_rank")
+    ]

@@ -126,6 +126,19 @@ def test_other_json_is_skipped_by_content_and_listed(tmp_path):
     assert result.manifest == {"schema": 1, "world_size": 2}
 
 
+def test_the_truth_beside_a_simulated_run_needs_no_note(tmp_path):
+    truth = '{"schema_version":1,"simulated":true,"spec":{"name":"x"},"steps":[]}'
+    write(tmp_path / "truth.json", truth)
+    with pytest.raises(UnreadableInputError, match="truth of a simulated run, and no trace"):
+        load(tmp_path)
+    write(tmp_path / "t.json", TEXT)
+    assert load(tmp_path).skipped == ()
+    named = load([tmp_path / "t.json", tmp_path / "truth.json"]).skipped
+    assert [note.code for note in named] == ["not-a-trace"]
+    write(tmp_path / "copy.json", truth)
+    assert [note.file for note in load(tmp_path).skipped] == [str(tmp_path / "copy.json")]
+
+
 def test_a_broken_file_does_not_end_the_others(tmp_path):
     write(tmp_path / "rank0.json", TEXT)
     write(tmp_path / "rank1.json", b"")

@@ -72,7 +72,7 @@ def test_sizes_are_decimal(size_bytes: float | None, text: str) -> None:
         (1, "100%"),
         (1.5, "150.0%"),
         (-0.25, "-25.0%"),
-        (-0.0002, ">-0.1%"),
+        (-0.0002, "-<0.1%"),
     ],
 )
 def test_shares_are_zero_or_all_only_when_exact(share: float | None, text: str) -> None:

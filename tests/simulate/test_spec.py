@@ -57,6 +57,7 @@ def test_a_circle_of_extends_is_an_error(tmp_path: Path) -> None:
         ({"stragglers": [{"rank": 8}]}, "stragglers.rank", "0 to 7"),
         ({"stragglers": [{"rank": 1, "speed": 2}]}, "speed", "compute_ms"),
         ({"capture": {"missing_ranks": [9]}}, "capture.missing_ranks", "0 to 7"),
+        ({"capture": {"missing_ranks": list(range(8))}}, "capture.missing_ranks", "one rank or more"),
         ({"placement": {"explicit": {"huge": [0]}}}, "placement.explicit", "small_0"),
         ({"placement": {"explicit": {"small_0": [0, 1]}}}, "placement.explicit.small_0", "0 to 7"),
         ({"tables": None}, "tables", ""),
@@ -82,3 +83,14 @@ def test_broken_toml_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "broken.toml").write_text("[cluster\n")
     with pytest.raises(UsageError, match="TOML"):
         load_spec(tmp_path / "broken.toml")
+
+
+def test_an_empty_file_and_a_misspelt_preset_are_answered_shortly(tmp_path: Path) -> None:
+    (tmp_path / "empty.toml").write_text("")
+    with pytest.raises(UsageError, match=r"empty\.toml: specification: .*`tables`"):
+        load_spec(tmp_path / "empty.toml")
+    with pytest.raises(UsageError, match="Did you mean ladder_efa_4node"):
+        load_spec("ladder_efa_4nodes")
+    with pytest.raises(UsageError, match="or a ladder_") as caught:
+        load_spec("nothing_like_any")
+    assert len(str(caught.value)) < 200

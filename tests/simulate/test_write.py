@@ -58,7 +58,7 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 
 def test_overwriting_needs_to_be_allowed(tmp_path: Path) -> None:
     write_run(simulate(two_nodes()), tmp_path / "run")
-    with pytest.raises(UsageError, match="allow overwriting"):
+    with pytest.raises(UsageError, match="--force"):
         write_run(simulate(two_nodes()), tmp_path / "run")
     write_run(simulate(two_nodes(capture={"missing_ranks": [0]})), tmp_path / "run", overwrite=True)
     assert not (tmp_path / "run" / "rank0.pt.trace.json.gz").exists()

@@ -37,7 +37,7 @@ def format_share(share: float | None) -> str:
     if size in {0.0, 1.0}:
         return f"{sign}{size:.0%}"
     if size < _SMALLEST_SHARE:
-        return ">-0.1%" if sign else "<0.1%"
+        return f"{sign}<0.1%"
     if 1 - _SMALLEST_SHARE / 2 <= size < 1:
         return f"{sign}99.9%"
     return f"{sign}{size:,.1%}"

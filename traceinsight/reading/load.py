@@ -91,6 +91,12 @@ def _chosen(run: int | None, count: int) -> int:
 
 def _nothing_readable(outcomes: Sequence[FileOutcome]) -> UnreadableInputError:
     notes = [note for outcome in outcomes for note in outcome.notes]
+    if not notes:
+        return UnreadableInputError(
+            "is the truth of a simulated run, and no trace of it is there.",
+            where=outcomes[0].source.name,
+            what_to_do="Give the traces, or simulate the run again.",
+        )
     if len(notes) == 1:
         name = notes[0].file or ""
         return UnreadableInputError(

@@ -32,10 +32,15 @@ NO_TRACE_CODES = frozenset({"not-a-trace", "exported-trace"})
 
 _EXPORT_HEAD = re.compile(rb'\{"displayTimeUnit": "ns", "otherData": \{[^}]*"traceinsight": "')
 
+TRUTH_NAME = "truth.json"
+"""What really happened in a simulated run, beside its traces: known, and no matter for a note."""
+
+_TRUTH_HEAD = re.compile(rb'\{"schema_version":\d+,"simulated":true,"spec":\{')
+
 
 @dataclass(frozen=True, slots=True)
 class FileOutcome:
-    """A recording, or a note on why there is none."""
+    """A recording, or a note on why there is none; neither for what belongs beside traces."""
 
     source: Source
     recording: Recording | None
@@ -94,6 +99,8 @@ def _read(source: Source, given_rank: int | None, limits: Limits, archives: Arch
     if stream.text_bytes == 0:
         why = stream.damage or "the file has 0 bytes"
         return _failed(source, "empty-file", f"holds no data ({why}). Capture it again.")
+    if _TRUTH_HEAD.match(stream.head) and source.name.endswith(TRUTH_NAME) and not source.explicit:
+        return FileOutcome(source, None)
     if _EXPORT_HEAD.match(stream.head):
         message = "was written by traceinsight export; skipped: the traces it was made of are to be read."
         return _failed(source, "exported-trace", message, "info")

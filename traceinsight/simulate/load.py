@@ -6,6 +6,7 @@ import re
 import tomllib
 import typing
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from traceinsight.simulate.spec import Spec
 _AT = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
 _MAX_EXTENDS = 8
+_KNOWN_PRESETS = ", ".join(name for name in PRESETS if not name.startswith("ladder_"))
 
 
 def load_spec(source: str | Path, overrides: Mapping[str, object] | None = None) -> Spec:
@@ -82,11 +84,11 @@ def _file_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        known = ", ".join(sorted(PRESETS))
+        near = get_close_matches(str(path), PRESETS, n=1)
+        known = f"Give a TOML file or a preset: {_KNOWN_PRESETS}, or a ladder_... of docs/simulate.md."
+        what_to_do = f"Did you mean {near[0]}?" if near else known
         raise UsageError(
-            f"no readable specification ({type(error).__name__}).",
-            where=str(path),
-            what_to_do=f"Give a TOML file or one of the presets: {known}.",
+            f"no readable specification ({type(error).__name__}).", where=str(path), what_to_do=what_to_do
         ) from None
 
 
@@ -113,9 +115,8 @@ def _usage_error(message: str, where: str) -> UsageError:
             what_to_do=f"Known here: {', '.join(owner.__struct_fields__)}.",
         )
     allowed = allowed_values(found_type)
-    return UsageError(
-        f"{field}: {what}.", where=where, what_to_do=f"Allowed: {allowed}." if allowed else None
-    )
+    what_to_do = f"Allowed: {allowed}." if allowed else None
+    return UsageError(f"{field or 'specification'}: {what}.", where=where, what_to_do=what_to_do)
 
 
 def _type_at(path: str) -> Any:
@@ -179,6 +180,8 @@ def _problems(spec: Spec) -> Iterator[tuple[str, str]]:
         wrong = [rank for rank in given if not 0 <= rank < world]
         if wrong:
             yield f"{field}: there is no rank {wrong[0]}.", f"Allowed: 0 to {world - 1}."
+    if world == len(set(spec.capture.missing_ranks)):
+        yield "capture.missing_ranks: names every rank; there would be no trace.", "Leave one rank or more."
     yield from size_problems(spec)
     yield from _placement_problems(spec)
 

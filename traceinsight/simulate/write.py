@@ -46,7 +46,9 @@ def write_run(
     """
     target = Path(folder).absolute()
     if not _may_write(target, overwrite):
-        what_to_do = "Give a new folder." if overwrite else "Give a new folder, or allow overwriting a run."
+        what_to_do = (
+            "Give a new folder." if overwrite else "Give a new folder; --force replaces a simulated run."
+        )
         raise UsageError("holds something; nothing was written.", where=str(folder), what_to_do=what_to_do)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -27,6 +27,6 @@ def describe(
     last, freed_ns = alone
     others = " and ".join(str(rank) for rank in ranks if rank != last)
     return (
-        f"{why} Mending rank {last} alone frees at most about {freed_ns / 1e6:.2g} ms per step, because "
+        f"{why} Mending rank {last} alone frees at most about {format_ns(freed_ns)} per step, because "
         f"{others} come{'s' if len(ranks) == 2 else ''} right behind it."
     )

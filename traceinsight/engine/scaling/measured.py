@@ -13,6 +13,8 @@ from traceinsight.diagnosis.scaling import PARTS, ScalingNote, StepParts
 _MOST_COUNT = 2**53
 """Counts in a manifest beyond this are no counts, and would not fit a float."""
 
+_MOST_QUOTED = 40
+
 NEARLY_SPLIT_SHARE = 0.01
 """A step with at most this share of its windows unsplit counts as split; so little changes no answer."""
 
@@ -62,7 +64,7 @@ def measure(name: str, diagnosis: Diagnosis, manifest: Mapping[str, object] | No
         step_ns=step_ns,
         parts=_parts(diagnosis, step_ns) if diagnosis.partition and step_ns else None,
         settings=_settings(diagnosis, facts),
-        notes=(*notes, *_quality(name, diagnosis)),
+        notes=(*notes, *_no_counts(name, facts), *_quality(name, diagnosis)),
     )
 
 
@@ -81,6 +83,21 @@ def apportion(weights: Sequence[int], total: int) -> list[int]:
 
 def _count(value: object) -> int | None:
     return value if type(value) is int and 0 < value <= _MOST_COUNT else None
+
+
+def _no_counts(name: str, facts: Mapping[str, object]) -> list[ScalingNote]:
+    """What the manifest gives as a number of ranks or examples and cannot be one."""
+    return [
+        ScalingNote(
+            severity="warning",
+            code="unusable-manifest",
+            message=f"run.json gives {repr(facts[field])[:_MOST_QUOTED]} for {field}, which cannot be; "
+            "not used.",
+            runs=[name],
+        )
+        for field in ("world_size", "batch_per_rank")
+        if facts.get(field) is not None and _count(facts[field]) is None
+    ]
 
 
 def _world_size(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from traceinsight.base.units import format_ranks
 from traceinsight.replay.edits.edit import NotApplicableError
 from traceinsight.replay.edits.late_batches import Batches, bring_in_time
 from traceinsight.replay.facts import Facts
@@ -37,7 +38,11 @@ class NoStraggler:
         """Shrink each late rank's time between collectives."""
         known = {trace.rank for trace in facts.trace_set.ranks}
         if not set(self.ranks) < known:
-            raise NotApplicableError(f"ranks {sorted(set(self.ranks) - known)} were not captured")
+            absent = sorted(set(self.ranks) - known)
+            if not absent:
+                raise NotApplicableError("it names every captured rank: there is none left to come with")
+            named = f"rank {absent[0]} was" if len(absent) == 1 else f"ranks {format_ranks(absent)} were"
+            raise NotApplicableError(f"{named} not captured")
         duration, lag = graph.nodes.duration_ns.copy(), graph.edges.lag_ns.copy()
         batches, in_time = Batches(facts.trace_set), set[tuple[int, int]]()
         shrunk = False

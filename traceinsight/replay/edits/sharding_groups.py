@@ -89,7 +89,8 @@ class ShardingGroups:
         """
         world = facts.trace_set.world_size or len(facts.trace_set.ranks)
         if world % self.group_size or world == self.group_size:
-            raise NotApplicableError(f"{world} ranks cannot be divided into several groups of this size")
+            ranks = "one rank" if world == 1 else f"{world} ranks"
+            raise NotApplicableError(f"{ranks} cannot be divided into several groups of this size")
         found = [
             index
             for index, one in enumerate(facts.trace_set.collectives)

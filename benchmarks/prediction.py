@@ -7,9 +7,9 @@ make the same change in the specification, simulate that, and compare step times
 of the edits: :func:`changes` says in its words (fields of a specification) what each change is. Prints
 Markdown.
 
-Seeds 0 to 79, 9000 to 9039, the first 40 from 20000, 30000 and 40000, and every eighth of 50004 to 50076 were
-looked at while replay and this generator were worked on: quote other seeds, and use up new ones after each
-change that they have led to.
+Seeds 0 to 79, 9000 to 9039, the first 40 from 20000, 30000, 40000 and 60000, and every eighth of 50004 to
+50076 were looked at while replay and this generator were worked on: quote other seeds, and use up new ones
+after each change that they have led to.
 """
 
 from __future__ import annotations

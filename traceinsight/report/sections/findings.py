@@ -30,6 +30,9 @@ _RANKS_SHOWN = 8
 MUCH_LESS = 0.75
 """A replayed gain below this share of its ceiling needs a word on where the rest goes."""
 
+MUCH_MORE = 1.25
+"""And one above this share a word on where it comes from: a ceiling is the loss as measured by itself."""
+
 
 def section(diagnosis: Diagnosis) -> Section:
     """Each finding with what to do, what it brings, what it risks and why it is believed."""
@@ -104,9 +107,19 @@ def gain_line(gain: Gain | None, step_ns: float | None, replayed_ns: float | Non
         return f"at most {size}, so {factor} as fast at best (ceiling{spread})"
     low, high = format_factor(gain.speedup.low), format_factor(gain.speedup.high)
     said = f"{size}, {between}; {factor} as fast, {low} to {high} (replayed)"
-    if gain.ceiling_ns is not None and gain.step_ns.expected < MUCH_LESS * gain.ceiling_ns:
-        said += f". Of {format_ns(gain.ceiling_ns)} that would vanish, other work takes over the rest"
-    return said
+    return said + _beside_ceiling(gain)
+
+
+def _beside_ceiling(gain: Gain) -> str:
+    if gain.ceiling_ns is None or gain.step_ns.expected <= 0:
+        return ""
+    if gain.step_ns.expected < MUCH_LESS * gain.ceiling_ns:
+        return f". Of {format_ns(gain.ceiling_ns)} that would vanish, other work takes over the rest"
+    if gain.step_ns.expected > MUCH_MORE * gain.ceiling_ns:
+        return (
+            f". More than the {format_ns(gain.ceiling_ns)} measured: what waits behind it starts earlier, too"
+        )
+    return ""
 
 
 def evidence_line(evidence: Evidence) -> str:

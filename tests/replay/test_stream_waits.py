@@ -48,6 +48,7 @@ def waits_of(*steps: Sequence[Work]) -> set[tuple[str, str]]:
         array["lane"], array["launch"], array["begin"], array["end"], array["free"],
         np.array([one.waits for _, one in all_work]), array["place"],
         np.array([one.ahead for _, one in all_work]), np.array([one.communicates for _, one in all_work]),
+        np.zeros(len(all_work), dtype=np.bool_),
     )  # fmt: skip
     named = [f"{one.name}{number}" for number, one in all_work]
     return {

@@ -16,6 +16,8 @@ class Replay(Struct, frozen=True):
     of the step; median over steps, and that of the worst step. None where no graph could be built.
     ``step_ns`` is today's step as the replay measures it, from the end of one step's work to that of the
     next one's: what predicted steps are to be held against. None where nothing was predicted.
+    ``lost_share``: share of the replayed device events that the profiler had lost; they are replayed as other
+    steps show them. None where nothing was predicted, and in older documents.
     """
 
     residual_share: float | None  # replayed against measured step, median over steps; null when no graph
@@ -23,6 +25,7 @@ class Replay(Struct, frozen=True):
     predicted: bool  # whether gains were replayed
     reason: str | None  # why nothing was predicted
     step_ns: int | None = None  # today's step, from step end to step end; null in older documents
+    lost_share: float | None = None  # device events that were lost and are replayed as in the other steps
 
 
 class PredictedEdit(Struct, frozen=True):

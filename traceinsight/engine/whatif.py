@@ -142,4 +142,5 @@ def replay_facts(found: Prepared | Unpredictable) -> Replay:
         predicted=isinstance(found, Prepared),
         reason=None if isinstance(found, Prepared) else found.reason,
         step_ns=round(found.step_ns) if isinstance(found, Prepared) else None,
+        lost_share=found.lost.guessed_share if isinstance(found, Prepared) else None,
     )

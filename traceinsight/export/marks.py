@@ -58,7 +58,7 @@ def path_marks(trace_set: TraceSet) -> dict[int, list[Mark]]:
     marks: dict[int, list[Mark]] = defaultdict(list)
     if isinstance(prepared, Unpredictable):
         return marks
-    recordings = {trace.rank: trace.recording for trace in trace_set.ranks}
+    recordings = {trace.rank: trace.recording for trace in prepared.trace_set.ranks}
     for graph in prepared.graphs:
         path = critical_path(graph, replay(graph))
         columns = (path.rank, path.start_ns, path.end_ns, path.kind, path.event)

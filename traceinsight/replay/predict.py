@@ -22,10 +22,11 @@ LONGEST_STEP_NS = 2**53
 class Prediction:
     """Step time after the edits, ns. ``low`` is the most and ``high`` the least that may be gained.
 
-    The interval carries the replay's residual and each edit's own uncertainty, both relative to the change: a
-    step that becomes k times shorter may become k^(1 ± uncertainty) times shorter. Where an edit changes the
-    number of examples, the larger change counts: of the step, or of its time per example. ``high`` besides
-    allows for assumptions of edits that may not hold (``Explanation.slower_factor``).
+    The interval carries the replay's residual, what the profiler lost, and each edit's own uncertainty, all
+    relative to the change: a step that becomes k times shorter may become k^(1 ± uncertainty) times shorter.
+    Where an edit changes the number of examples, the larger change counts: of the step, or of its time per
+    example. ``high`` besides allows for assumptions of edits that may not hold
+    (``Explanation.slower_factor``).
     ``examples_factor``: examples per step against today. ``work_factor``: device work (without collectives)
     against today. ``explanations`` has what each edit that counts (:func:`in_effect`) says of this run.
     """
@@ -85,7 +86,7 @@ class Bench:
         if not 0 <= state.length_ns <= max(LONGEST_STEP_NS, today_ns):  # not a number is no length either
             raise NotApplicableError("by the sizes that were recorded, a step would last for months")
         scale = self._prepared.step_ns / today_ns if today_ns else 1.0
-        doubt = state.doubt + _log_ratio(today_ns, state.length_ns) * self._prepared.residual.worst_share
+        doubt = state.doubt + self._unexplained(today_ns, state.length_ns)
         expected = state.length_ns * scale
         return Prediction(
             edits=tuple(edit.text for edit in edits),
@@ -97,6 +98,17 @@ class Bench:
             work_factor=_work_ns(state.graphs) / self._work_ns if self._work_ns else 1.0,
             explanations=_with_replaced(state.said, edits, made),
         )
+
+    def _unexplained(self, before_ns: float, after_ns: float) -> float:
+        """The doubt from what the graph misses: the residual, guessed kernels, and what lacks a rank.
+
+        An edit may shorten a collective that lacks a rank, or the waiting in it, where the replay does not.
+        """
+        lost = self._prepared.lost
+        change = _log_ratio(before_ns, after_ns)
+        held_ns = min(lost.lacking_share * before_ns, after_ns / 2) if change else 0.0
+        missed = self._prepared.residual.worst_share + lost.guessed_share
+        return change * missed - math.log1p(-held_ns / max(after_ns, 1.0))
 
     def parts(self, edits: Sequence[Edit]) -> list[RankParts]:
         """Where the step of each rank goes with these edits, as :func:`rank_parts` has it."""

@@ -12,9 +12,10 @@ from traceinsight.base.units import format_ranks
 from traceinsight.replay.beside import with_beside
 from traceinsight.replay.build import build_graph
 from traceinsight.replay.graph import Graph
+from traceinsight.replay.lost_kernels import Lost, lost_of, with_lost_kernels
 from traceinsight.replay.solve import Times, replay, step_length_ns
 from traceinsight.replay.stretch import Stretch, stretches
-from traceinsight.trace.activity import Activity
+from traceinsight.trace.activity import Activity, activities
 from traceinsight.trace.recording import EventKind
 from traceinsight.trace.trace_set import TraceSet
 
@@ -23,6 +24,12 @@ MAX_RESIDUAL_SHARE = 0.05
 
 MAX_DEVICE_EVENTS = 4_000_000
 """Over all ranks: a replay of so many takes about five seconds, and a roadmap a dozen replays."""
+
+MAX_GUESSED_SHARE = 0.05
+"""Of the device events of the replayed steps: above it, too much was lost to be guessed from other steps."""
+
+MAX_LACKING_SHARE = 0.05
+"""Of the time of the replayed steps: collectives that lack a rank wait for nobody, whatever an edit does."""
 
 LEAST_STEPS = 2
 """A step is measured from the end of the one before it."""
@@ -47,13 +54,14 @@ class Prepared:
 
     ``step_ns`` is the measured time from the end of one step's work to the end of the next one's: where the
     device falls behind its host, the windows of single steps are too short. With no two steps in a row it is
-    the median step window.
+    the median step window. ``trace_set`` is the run as replayed: with the kernels that the profiler lost.
     """
 
     trace_set: TraceSet
     graphs: tuple[Graph, ...]
     step_ns: float
     residual: Residual
+    lost: Lost
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +77,15 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
     unrecorded = [trace.rank for trace in trace_set.ranks if not trace.device_recorded]
     if unrecorded:
         return Unpredictable("the device of some ranks was not recorded", None)
+    whole = with_lost_kernels(trace_set)
+    if whole is not trace_set:
+        trace_set, activity = whole, activities(whole)
     runs = _affordable(stretches(trace_set), _device_events_per_step(trace_set))
     if not runs or trace_set.step_source != "ProfilerStep":
         return Unpredictable(_why_no_step(trace_set), None)
+    lost = lost_of(trace_set, [step for run in runs for step in run.steps])
+    if lost.guessed_share > MAX_GUESSED_SHARE or lost.lacking_share > MAX_LACKING_SHARE:
+        return Unpredictable(_what_was_lost(lost), None)
     graphs = tuple(build_graph(trace_set, activity, run) for run in runs)
     residual = _residual(graphs)
     if residual.share > MAX_RESIDUAL_SHARE:
@@ -81,7 +95,16 @@ def prepare(trace_set: TraceSet, activity: Mapping[int, Activity]) -> Prepared |
             residual,
         )
     graphs = with_beside(graphs, trace_set)
-    return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual)
+    return Prepared(trace_set, graphs, _measured_step_ns(trace_set, graphs), residual, lost)
+
+
+def _what_was_lost(lost: Lost) -> str:
+    if lost.guessed_share > MAX_GUESSED_SHARE:
+        limit = f"limit {MAX_GUESSED_SHARE:.0%}"
+        what = f"{lost.guessed_share:.1%} of the device work of the replayed steps ({limit})"
+    else:
+        what = f"{lost.lacking} of {lost.collectives} collectives of the replayed steps lack a rank"
+    return f"kernels were lost: {what}; capture again"
 
 
 def _why_no_step(trace_set: TraceSet) -> str:

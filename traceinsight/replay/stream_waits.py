@@ -31,7 +31,8 @@ class Queued:
     ``launch_ns`` is MISSING where the launch is not known. ``free_ns`` is when the work before it on its
     stream ended. ``announced`` counts the calls between its launch and the launch before that let a stream
     wait. ``place`` is equal for what one place of the program launches in each step. ``ahead``: launched to
-    fetch or distribute a batch. ``communicates``: a collective.
+    fetch or distribute a batch. ``communicates``: a collective. ``guessed``: lost and given back, so that its
+    times tell nothing.
     """
 
     lane: Int64
@@ -43,6 +44,7 @@ class Queued:
     place: Int64
     ahead: Bool
     communicates: Bool
+    guessed: Bool
 
 
 def queued(trace: RankTrace, gpu: Int64, launches: Int64, event_waits: Int64) -> Queued:
@@ -68,6 +70,7 @@ def queued(trace: RankTrace, gpu: Int64, launches: Int64, event_waits: Int64) ->
         _places(trace, gpu),
         _ahead(trace, launch),
         np.isin(gpu, trace.recording.named(gpu, lambda name: family_of(name) == COMMUNICATION)),
+        np.isin(gpu, trace.guessed),
     )
 
 
@@ -97,7 +100,7 @@ def _awaited(work: Queued, latency_ns: float) -> Iterator[tuple[Int64, Int64]]:
     if not len(waiting):
         return
     ready_ns = np.maximum(work.launch_ns[waiting] + latency_ns, work.free_ns[waiting])
-    held = work.begin_ns[waiting] - ready_ns > BACK_TO_BACK_NS
+    held = (work.begin_ns[waiting] - ready_ns > BACK_TO_BACK_NS) & ~work.guessed[waiting]
     _, place = np.unique(work.place[waiting], return_inverse=True)
     streams = [
         np.flatnonzero((work.lane == lane) & (work.launch_ns != MISSING)) for lane in np.unique(work.lane)
@@ -126,8 +129,10 @@ def _sources(work: Queued, stream: Int64, waiting: Int64, place: Int64) -> Int64
         return np.full(len(waiting), MISSING, dtype=np.int64)
     launched = np.searchsorted(np.maximum.accumulate(work.launch_ns[stream]), work.launch_ns[waiting]) - 1
     ended = np.searchsorted(work.end_ns[stream], work.begin_ns[waiting], side="right") - 1
+    after = np.minimum(ended + 1, len(stream) - 1)  # still at work, where it was launched before
+    tells = ~work.guessed[waiting] & ~work.guessed[stream[after]]
     back = np.zeros(int(place.max()) + 1, dtype=np.int64)
-    np.maximum.at(back, place, launched - ended)
+    np.maximum.at(back, place[tells], (launched - ended)[tells])
     position = launched - back[place]
     found = (position >= 0) & (work.lane[waiting] != work.lane[stream[0]])
     found &= ~(work.communicates[waiting] & work.communicates[stream].all())

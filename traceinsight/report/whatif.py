@@ -39,10 +39,18 @@ def build_what_if(answer: WhatIf) -> Document:
     return Document(
         verdict=verdict_of(answer),
         basis=f"Today: {what}, from the end of one step's work to that of the next, mean over steps. "
-        f"Replayed from causes alone, a step is within {share} of the {what} one.{run.doubts(answer)}",
+        f"Replayed from causes alone, a step is within {share} of the {what} one."
+        f"{_lost(answer)}{run.doubts(answer)}",
         sections=((_edits(answer),) if answer.edits else ()) + _rests_on(answer),
         footer="how it is predicted: docs/prediction.md · how far to trust it: docs/accuracy.md",
     )
+
+
+def _lost(answer: WhatIf) -> str:
+    share = answer.replay.lost_share
+    if not share:
+        return ""
+    return f" The profiler lost {format_share(share)} of its kernels; they are replayed as in other steps."
 
 
 def _rests_on(answer: WhatIf) -> tuple[Section, ...]:

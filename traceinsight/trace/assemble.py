@@ -59,7 +59,7 @@ def assemble(
     derived = [derive_rank(recording, rank) for rank, recording in sorted(ranks.items())]
     traces, lossy_notes = _set_lossy_aside(derived)
     groups = _configured_groups(recordings)
-    matches = match_collectives({trace.rank: trace.collectives for trace in traces}, groups)
+    matches = _matches(traces, groups)
     clocks = estimate_offsets([trace.rank for trace in traces], _meetings(matches))
     world_size, world_notes = _world_size(traces)
     matched = tuple(_on_common_clock(match, clocks, world_size) for match in matches)
@@ -86,6 +86,18 @@ def assemble(
             *(note for trace in traces for note in trace.recording.notes),
         ),
     )
+
+
+def matched_on_clock(
+    traces: Sequence[RankTrace], clocks: Mapping[int, ClockOffset], world_size: int | None
+) -> tuple[MatchedCollective, ...]:
+    """The collectives of these ranks, matched anew by clocks that are known already."""
+    matches = _matches(traces, _configured_groups([trace.recording for trace in traces]))
+    return tuple(_on_common_clock(match, clocks, world_size) for match in matches)
+
+
+def _matches(traces: Sequence[RankTrace], groups: frozenset[frozenset[int]]) -> list[Match]:
+    return match_collectives({trace.rank: trace.collectives for trace in traces}, groups)
 
 
 def _configured_groups(recordings: Sequence[Recording]) -> frozenset[frozenset[int]]:

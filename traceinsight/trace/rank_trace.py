@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from traceinsight.base.labels import Phase
 from traceinsight.trace.annotations import AnnotationIndex
@@ -54,6 +56,7 @@ class RankTrace:
     ``launch`` has shape (n_events,): the runtime call behind each GPU event, ``MISSING`` elsewhere.
     ``lost_shares`` gives the share of lost GPU work per step, in the order of ``steps.steps``. A rank
     without a clean step is ``set_aside`` when others have some: its device then counts as not recorded.
+    ``guessed`` are GPU events that the profiler lost and a replay gave back: none in a trace as it was read.
     """
 
     rank: int
@@ -65,6 +68,7 @@ class RankTrace:
     annotations: AnnotationIndex
     steps: Steps
     collectives: tuple[RankCollective, ...]
+    guessed: Int64 = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def has_gpu(self) -> bool:

@@ -152,7 +152,7 @@ def _path(
     paths = [critical_path(graph, replay(graph)) for graph in prepared.graphs]
     columns: dict[str, list[int]] = defaultdict(list)
     for path in paths:
-        for category, name in _path_pieces(trace_set, path):
+        for category, name in _path_pieces(prepared.trace_set, path):
             columns["category"].append(CATEGORIES.index(category))
             columns["name"].append(names.number(name))
     row = PathRow(

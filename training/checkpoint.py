@@ -66,9 +66,7 @@ class Checkpoints:
         folder = self._policy.folder
         found = [] if folder is None else self._ranks.first(lambda: files.checkpoints(folder))
         if found and folder is not None and not self._policy.resume:
-            earlier = self._ranks.first(lambda: files.retire(folder))
-            self._say(f"starting anew (resume is off); earlier checkpoints are now in {earlier}")
-            found = []
+            return self._start_anew(folder, state)
         for at, checkpoint in enumerate(found):
             card = self._whole(checkpoint)
             if card is not None:
@@ -136,6 +134,13 @@ class Checkpoints:
         every = self._policy.every_steps
         if every:
             self._due = (step // every + 1) * every
+
+    def _start_anew(self, folder: Path, state: TrainState) -> None:
+        """What to start from is read first: it may be one of the checkpoints that are moved aside."""
+        if self._policy.start_from is not None:
+            self._start(self._policy.start_from, state)
+        earlier = self._ranks.first(lambda: files.retire(folder))
+        self._say(f"starting anew (resume is off); earlier checkpoints are now in {earlier}")
 
     def _start(self, checkpoint: Path, state: TrainState) -> None:
         wrong = self._ranks.first(lambda: files.not_one(checkpoint))

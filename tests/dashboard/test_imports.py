@@ -24,6 +24,7 @@ PUBLIC = {
     "traceinsight.report.comparison",
     "traceinsight.report.document",
     "traceinsight.report.scaling",
+    "traceinsight.report.tiles",  # the numbers above every report
     "traceinsight.report.text",  # how untrusted text is cleaned
     "traceinsight.base.errors",
     "traceinsight.base.units",  # how numbers are written

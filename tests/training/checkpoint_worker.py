@@ -54,11 +54,8 @@ def run(job: str) -> None:
     layout, load, steps, save = job.split(":")
     state = make_state(layout)
     target = None if save == "-" else Path(save)
-    policy = Policy(
-        target and target.parent, keep=9, resume=False, start_from=None if load == "-" else Path(load)
-    )
-    hooks = Checkpoints(policy)
-    hooks.resume(state)
+    # Jobs of one test share a folder; one that started anew in it would move the others' checkpoints aside.
+    Checkpoints(Policy(None, start_from=None if load == "-" else Path(load))).resume(state)
     stream = ClickStream(state.config, dist.get_rank())
     if load != "-":
         _, prediction = state.model(ClickStream(state.config, 0).batch(0))
@@ -72,7 +69,7 @@ def run(job: str) -> None:
         torch.save(held, f"{save}.held")
     if target is not None:
         state.step = int(target.name.removeprefix("step-"))
-        assert hooks.save(state) is not None
+        assert Checkpoints(Policy(target.parent, keep=9)).save(state) is not None
 
 
 if __name__ == "__main__":

@@ -115,6 +115,13 @@ def test_resuming_can_be_declined(tmp_path: Path) -> None:
     assert steps_in(tmp_path / "earlier-1") == [1, 2]
 
 
+def test_a_new_run_may_start_from_a_checkpoint_that_it_moves_aside(tmp_path: Path) -> None:
+    saved(tmp_path, 0.25, 0.5)
+    job = resumed(Policy(tmp_path, resume=False, start_from=tmp_path / "step-000000000001"))
+    assert (job.step, job.values()[0]) == (0, 0.25)
+    assert steps_in(tmp_path / "earlier-1") == [1, 2]
+
+
 def test_the_interval_and_the_end_are_saved(tmp_path: Path) -> None:
     job, hooks = Job(0.0), Checkpoints(Policy(tmp_path, every_steps=3, keep=9))
     job.train(hooks, *[0.0] * 7)

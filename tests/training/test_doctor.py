@@ -186,9 +186,14 @@ def one_rank(tmp_path: Path, *options: str, **variables: str) -> subprocess.Comp
 
 def test_a_run_with_a_broken_stack_ends_in_the_doctors_advice(tmp_path: Path) -> None:
     (tmp_path / "torchrec.py").write_text("raise ImportError('undefined symbol: _ZN3c10')")
-    found = one_rank(
-        tmp_path, PYTHONPATH=f"{tmp_path}:{REPOSITORY}", RANK="0", LOCAL_RANK="0", WORLD_SIZE="2"
-    )
+    place = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "2",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "1",
+    }
+    found = one_rank(tmp_path, PYTHONPATH=f"{tmp_path}:{REPOSITORY}", **place)
     assert found.returncode == 1
     assert "Traceback" not in found.stderr
     assert "torchrec cannot be imported (ImportError: undefined symbol: _ZN3c10)" in found.stderr

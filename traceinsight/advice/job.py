@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+
+from traceinsight.trace.nodes import node_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,7 @@ class JobFacts:
     @cached_property
     def ranks_per_node(self) -> int | None:
         """Ranks of a node; None when unknown or when nodes differ."""
-        if not self.node_of:
-            return None
-        sizes = set(Counter(self.node_of.values()).values())
-        return sizes.pop() if len(sizes) == 1 else None
+        return node_size(self.node_of or {})
 
     @property
     def nodes(self) -> int | None:

@@ -97,3 +97,8 @@ def percent(share: float) -> str:
     if 0 < share < 0.0005:
         return "<0.1%"
     return f"{share:.0%}" if share >= 0.0995 else f"{share:.1%}"
+
+
+def lower_first(text: str) -> str:
+    """A sentence as the later part of another one."""
+    return text[:1].lower() + text[1:]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from traceinsight.advice.measurements import Measurements
-from traceinsight.advice.rule import percent
+from traceinsight.advice.rule import lower_first, percent
 from traceinsight.base.statistics import median
 from traceinsight.diagnosis import Finding
 
@@ -20,16 +20,16 @@ def verdict_of(measurements: Measurements, findings: Sequence[Finding]) -> str:
     """
     if not measurements.partition:
         reason = findings[0].title if findings else "no step with device activity was recorded"
-        return f"The bottleneck cannot be judged: {_lower(reason)}."
+        return f"The bottleneck cannot be judged: {lower_first(reason)}."
     if measurements.step_ns <= 0:
         return "The bottleneck cannot be judged: most steps have no length, so durations are missing."
     with_gain = [finding for finding in findings if finding.gain is not None]
     compute = _computing(measurements)
     hiding = [finding for finding in findings if finding.gain is None]
     if with_gain and hiding and _hidden_share(hiding[0]) > max(map(_gain_share, with_gain)):
-        return f"{hiding[0].title}; in the rest: {_lower(with_gain[0].title)}; {compute}."
+        return f"{hiding[0].title}; in the rest: {lower_first(with_gain[0].title)}; {compute}."
     if with_gain:
-        then = f"; then: {_lower(with_gain[1].title)}" if len(with_gain) > 1 else ""
+        then = f"; then: {lower_first(with_gain[1].title)}" if len(with_gain) > 1 else ""
         return f"{with_gain[0].title}{then}; {compute}."
     if findings:
         return f"{findings[0].title}; {compute}, and no bottleneck was found in the rest."
@@ -51,7 +51,3 @@ def _computing(measurements: Measurements) -> str:
     share = median(shares) if shares else 0.0
     word = measurements.device_word
     return f"the {word}s compute {percent(share)} of the step (median over ranks and steps)"
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]

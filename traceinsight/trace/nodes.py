@@ -30,8 +30,13 @@ class NodeLayout:
     @property
     def ranks_per_node(self) -> int | None:
         """Ranks of a node; None where not all are known or nodes differ."""
-        sizes = set(Counter(self.node_of.values()).values())
-        return sizes.pop() if self.whole and len(sizes) == 1 else None
+        return node_size(self.node_of) if self.whole else None
+
+
+def node_size(node_of: Mapping[int, int]) -> int | None:
+    """Ranks of each node; None where there is no node or nodes differ."""
+    sizes = set(Counter(node_of.values()).values())
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def node_layout(trace_set: TraceSet) -> NodeLayout:

@@ -33,6 +33,7 @@ from traceinsight.advice.rule import (
     Outcome,
     Rule,
     ceiling,
+    lower_first,
     percent,
     severity_of,
     share_evidence,
@@ -138,17 +139,14 @@ def _action(main: str, shares: Mapping[str, float]) -> str:
     """That of the main cause; a stall is worth more than its own idle time: launches after it are late."""
     if main == "host_sync" or not shares["host_sync"]:
         return _ACTIONS[main]
-    return f"{_ACTIONS[main]} Stalls make the launches after them late, too: {_lower(_ACTIONS['host_sync'])}"
+    stalls = lower_first(_ACTIONS["host_sync"])
+    return f"{_ACTIONS[main]} Stalls make the launches after them late, too: {stalls}"
 
 
 def _edits(shares: Mapping[str, float]) -> list[str]:
     """The remedies of all causes that the idle time shows, largest first: replay tells what each brings."""
     ordered = sorted(shares, key=lambda name: -shares[name])
     return [_EDITS[name] for name in ordered if name in _EDITS and shares[name] > 0]
-
-
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
 
 
 RULE = Rule("host-bound", "Devices idle because the host launches too late", judge)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from traceinsight.base.statistics import median
-from traceinsight.diagnosis import Diagnosis, Partition
+from traceinsight.diagnosis import Diagnosis, Partition, typical_step_ns
 from traceinsight.diagnosis.scaling import PARTS, ScalingNote, StepParts
 
 _MOST_COUNT = 2**53
@@ -121,14 +121,14 @@ def _world_size(
 
 def _step_ns(diagnosis: Diagnosis) -> int | None:
     """Median step window over ranks and steady steps; between CPU marks where no device was recorded."""
-    if diagnosis.partition:
-        lengths = [row.window_ns for row in diagnosis.partition]
-    else:
+    typical = typical_step_ns(diagnosis.partition)
+    if typical is None:
         steady = set(diagnosis.run.steps)
         lengths = [
             row.cpu_ns for row in diagnosis.step_times if row.step in steady and row.cpu_ns is not None
         ]
-    return round(median(lengths)) or None if lengths else None
+        typical = median(lengths) if lengths else 0.0
+    return round(typical) or None
 
 
 def _parts(diagnosis: Diagnosis, step_ns: int) -> StepParts | None:
